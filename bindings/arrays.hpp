@@ -83,6 +83,11 @@ auto to_tuple(Array &&...arrays) {
     return std::make_tuple(to_numpy(std::move(arrays))...);
 }
 
+/// An array of the type of a matrix.
+inline nb::object cast_values(Values &&values) {
+    return std::visit([](auto &of_type) { return nb::cast(to_numpy(std::move(of_type))); }, values);
+}
+
 /// One array per member, of that member of all elements.
 template <class T, class... Member>
 auto member_arrays(const std::vector<T> &all, Member T::*...members) {
@@ -109,8 +114,6 @@ std::span<const T> span_of(const std::optional<Vector<T>> &a) {
 }
 template <class T>
 std::span<T> writable(const Writable<T> &a) { return {a.data(), a.shape(0)}; }
-template <class T>
-std::span<T> writable(PageArray<T> &a) { return {a.data(), a.size()}; }
 
 /// What `work` returns, without the GIL while it runs.
 template <class Work>
@@ -119,7 +122,24 @@ auto unlocked(const Work &work) {
     return work();
 }
 
+/// `out` as a NumPy array, whose numbers fill(span) writes without the GIL.
+template <template <class...> class Array, class T, class Fill>
+auto filled(Array<T> out, const Fill &fill) {
+    unlocked([&] { fill(std::span<T>(out.data(), out.size())); });
+    return to_numpy(std::move(out));
+}
+
 // ---- checks: the core trusts what passes them -------------------------------------------------
+
+inline void require(bool holds, const char *message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+/// All of them lie in [0, n).
+template <class Indices>
+void check_indices(const Indices &indices, std::int64_t n, const char *message) {
+    for (const std::int64_t i : indices) require(i >= 0 && i < n, message);
+}
 
 inline void require_length(std::size_t got, std::int64_t expected, const char *name) {
     if (std::int64_t(got) != expected)
@@ -127,10 +147,21 @@ inline void require_length(std::size_t got, std::int64_t expected, const char *n
                                     ", expected " + std::to_string(expected));
 }
 
+template <class T>
+void require_length(const Vector<T> &a, std::int64_t expected, const char *name) {
+    require_length(a.shape(0), expected, name);
+}
+
 /// None will do as well.
 template <class T>
 void require_length(const std::optional<Vector<T>> &a, std::int64_t expected, const char *name) {
-    if (a) require_length(a->shape(0), expected, name);
+    if (a) require_length(*a, expected, name);
+}
+
+template <class... Arrays>
+void require_lengths(std::int64_t expected, const char *const (&names)[sizeof...(Arrays)], const Arrays &...arrays) {
+    const char *const *name = names;
+    (require_length(arrays, expected, *name++), ...);
 }
 
 inline void check_finite(std::span<const double> values, const char *name) {
@@ -147,6 +178,12 @@ inline void check_weights(std::span<const double> weights, const char *name) {
                                         std::to_string(weight));
 }
 
+template <class Array>
+void require_weights(const Array &weights, std::int64_t expected, const char *name) {
+    require_length(weights, expected, name);
+    check_weights(span_of(weights), name);
+}
+
 /// The choice of that name; `what` is what it is a choice of.
 template <class T>
 T choose(const char *what, const std::string &name, std::initializer_list<std::pair<const char *, T>> choices) {
@@ -159,8 +196,7 @@ T choose(const char *what, const std::string &name, std::initializer_list<std::p
 inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_rows) {
     if (offsets.empty() || offsets.front() != 0 || offsets.back() != std::int64_t(n_rows))
         throw std::invalid_argument("query offsets do not match the rows");
-    if (!std::is_sorted(offsets.begin(), offsets.end()))
-        throw std::invalid_argument("query offsets decrease");
+    require(std::is_sorted(offsets.begin(), offsets.end()), "query offsets decrease");
 }
 
 // What has been checked may be written to by another thread of Python once the GIL is let go, and then lead out
@@ -176,9 +212,7 @@ std::vector<T> own_copy(const std::optional<Vector<T>> &a) { return a ? own_copy
 /// Positions name rows that exist. Checked at every call, about a nanosecond a row.
 inline Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
     const Order rows = span_of(order);
-    for (const std::int64_t row : rows)
-        if (row < 0 || row >= n_rows)
-            throw std::invalid_argument("order names a row that does not exist");
+    check_indices(rows, n_rows, "order names a row that does not exist");
     return rows;
 }
 
@@ -186,8 +220,7 @@ inline Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
 inline QueryView checked_queries(const Integers &offsets, const OptionalOrder &order,
                           std::size_t n_rows) {
     check_offsets(span_of(offsets), n_rows);
-    if (order && order->shape(0) != n_rows)
-        throw std::invalid_argument("order and rows differ in length");
+    require(!order || order->shape(0) == n_rows, "order and rows differ in length");
     return {span_of(offsets), checked_order(order, std::int64_t(n_rows))};
 }
 
@@ -198,12 +231,9 @@ inline void check_levels(std::span<const std::int32_t> levels, std::span<const s
     require_length(levels.size(), offsets.back(), "levels");
     require_length(n_levels.size(), std::int64_t(offsets.size()) - 1, "n_levels");
     for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        if (n_levels[q] < 0) throw std::invalid_argument("a number of levels is negative");
-        if (n_levels[q] > offsets[q + 1] - offsets[q])
-            throw std::invalid_argument("a query has more levels than rows");
-        for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t)
-            if (levels[t] < 0 || levels[t] >= n_levels[q])
-                throw std::invalid_argument("a level is out of range");
+        require(n_levels[q] >= 0, "a number of levels is negative");
+        require(n_levels[q] <= offsets[q + 1] - offsets[q], "a query has more levels than rows");
+        check_indices(levels.subspan(offsets[q], offsets[q + 1] - offsets[q]), n_levels[q], "a level is out of range");
     }
 }
 

@@ -15,17 +15,12 @@ struct BoundLayering {
     std::shared_ptr<const Layering> layering;
 };
 
-std::vector<double> finite_copy(const OptionalDoubles &a, std::int64_t n, const char *name) {
+/// A copy of numbers that pass the check.
+std::vector<double> checked_copy(const OptionalDoubles &a, std::int64_t n, const char *name,
+                                 void (*check)(std::span<const double>, const char *)) {
     require_length(a, n, name);
     std::vector<double> copy = own_copy(a);
-    check_finite(copy, name);
-    return copy;
-}
-
-std::vector<double> weights_copy(const OptionalDoubles &a, std::int64_t n, const char *name) {
-    require_length(a, n, name);
-    std::vector<double> copy = own_copy(a);
-    check_weights(copy, name);
+    check(copy, name);
     return copy;
 }
 
@@ -44,17 +39,16 @@ BoundLayering layering(Integers offsets, Levels32 levels, Levels32 n_levels, Opt
     made->levels = own_copy(levels);
     made->n_levels = own_copy(n_levels);
     made->first_cell = first_cells(made->n_levels);
-    made->shift = finite_copy(shift, made->n_rows(), "shift");
-    made->row_weight = weights_copy(row_weight, made->n_rows(), "row_weight");
-    made->query_weight = weights_copy(query_weight, made->n_queries(), "query_weight");
+    made->shift = checked_copy(shift, made->n_rows(), "shift", check_finite);
+    made->row_weight = checked_copy(row_weight, made->n_rows(), "row_weight", check_weights);
+    made->query_weight = checked_copy(query_weight, made->n_queries(), "query_weight", check_weights);
     if (!table) return {std::move(made)};
-    if (n_grades < 1 || n_grades > INT32_MAX) throw std::invalid_argument("n_grades is out of range");
-    if (!grades) throw std::invalid_argument("a table of margins needs grades");
+    require(n_grades >= 1 && n_grades <= INT32_MAX, "n_grades is out of range");
+    require(grades.has_value(), "a table of margins needs grades");
     require_length(grades, made->n_cells(), "grades");
     made->grades = own_copy(grades);
-    for (const std::int32_t grade : made->grades)
-        if (grade < 0 || grade >= n_grades) throw std::invalid_argument("a grade is out of range");
-    made->table = finite_copy(table, n_grades * n_grades, "table");
+    check_indices(made->grades, n_grades, "a grade is out of range");
+    made->table = checked_copy(table, n_grades * n_grades, "table", check_finite);
     made->n_grades = n_grades;
     return {std::move(made)};
 }
@@ -68,9 +62,9 @@ DominationPoint domination_point(const BoundLayering &layering, Doubles z, int n
 
 auto multiply(const DominationPoint &point, Doubles v, int n_threads) {
     require_length(v.shape(0), point.layering().n_rows(), "v");
-    PageArray<double> out(v.shape(0), PageArray<double>::huge);
-    unlocked([&] { point.multiply(span_of(v), writable(out), n_threads); });
-    return to_numpy(std::move(out));
+    return filled(PageArray<double>(v.shape(0), PageArray<double>::huge), [&](auto out) {
+        point.multiply(span_of(v), out, n_threads);
+    });
 }
 
 double dual(const DominationPoint &point, double t, int n_threads) {
@@ -108,28 +102,24 @@ struct BoundColumns {
 /// A copy: another thread of Python may write to the array once the GIL is let go of.
 std::vector<std::int64_t> checked_features(const Integers &features, std::int64_t n_features) {
     std::vector<std::int64_t> copy = own_copy(features);
-    for (const std::int64_t r : copy)
-        if (r < 0 || r >= n_features) throw std::invalid_argument("features names one that does not exist");
+    check_indices(copy, n_features, "features names one that does not exist");
     return copy;
 }
 
 std::vector<std::int64_t> increasing_features(const Integers &features, std::int64_t n_features) {
     std::vector<std::int64_t> copy = checked_features(features, n_features);
-    if (std::ranges::adjacent_find(copy, std::greater_equal()) != copy.end())
-        throw std::invalid_argument("features must increase");
+    require(std::ranges::adjacent_find(copy, std::greater_equal()) == copy.end(), "features must increase");
     return copy;
 }
 
 /// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
 nb::object take(const BoundColumns &self, Integers features) {
     const std::vector<std::int64_t> wanted = increasing_features(features, n_columns(*self.columns));
-    return std::visit([&](const auto &storage) -> nb::object {
-        auto rows = unlocked([&] { return narrow_rows(storage, wanted); });
-        if constexpr (requires { rows.offsets; })
-            return nb::cast(to_tuple(std::move(rows.values), std::move(rows.columns), std::move(rows.offsets)));
-        else
-            return nb::cast(to_numpy(std::move(rows)));
-    }, *self.columns);
+    Narrowed narrowed = unlocked([&] { return narrow_rows(*self.columns, wanted); });
+    return std::visit([](auto &rows) -> nb::object {
+        if (rows.offsets.empty()) return nb::cast(to_numpy(std::move(rows.values)));
+        return nb::cast(to_tuple(std::move(rows.values), std::move(rows.columns), std::move(rows.offsets)));
+    }, narrowed);
 }
 
 auto products(const BoundColumns &self, Integers wanted, Doubles r, int n_threads) {
@@ -148,7 +138,7 @@ BoundColumns columns(const BoundRows &rows, OptionalOrder order, int n_threads) 
 using BoundCoordinates = Exclusive<Coordinates>;
 
 Penalty penalty_of(const std::string &name, double alpha) {
-    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    require(alpha >= 0.0, "alpha must be >= 0");
     return choose<Penalty>("penalty", name, {{"none", Penalty::none}, {"l1", Penalty::l1}, {"l2", Penalty::l2}});
 }
 
@@ -198,10 +188,7 @@ void restart(BoundCoordinates &self, Doubles w) {
 auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
                            const std::string &penalty, double alpha) {
     const auto n = std::int64_t(w.shape(0));
-    require_length(gradient.shape(0), n, "gradient");
-    require_length(hessian.shape(0), n, "hessian");
-    require_length(bound.shape(0), n, "bound");
-    require_length(range.shape(0), n, "range");
+    require_lengths(n, {"gradient", "hessian", "bound", "range"}, gradient, hessian, bound, range);
     const Penalty kind = penalty_of(penalty, alpha);
     std::vector<CoordinateStep> steps;
     for (std::size_t i = 0; i < w.shape(0); ++i)
@@ -214,7 +201,7 @@ auto minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alp
     const auto n = std::int64_t(w.shape(0));
     check_square(hessian, n, "hessian");
     require_length(gradient.shape(0), n, "gradient");
-    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    require(alpha >= 0.0, "alpha must be >= 0");
     return to_numpy(unlocked([&] {
         return sparse_quadratic(span_of(hessian), span_of(gradient), span_of(w), alpha, enough, n_sweeps);
     }));

@@ -14,7 +14,7 @@ using BoundFactors = Exclusive<FactorDescent>;
 void check_factors(const Doubles &factors, std::int64_t n_rows, std::int64_t n_factors) {
     if (n_factors < 1 || n_factors > INT32_MAX)
         throw std::invalid_argument("n_factors must lie in [1, 2^31), got " + std::to_string(n_factors));
-    if (n_rows > INT64_MAX / n_factors) throw std::invalid_argument("there are too many rows for n_factors");
+    require(n_rows <= INT64_MAX / n_factors, "there are too many rows for n_factors");
     require_length(factors.shape(0), n_rows * n_factors, "factors");
     check_finite(span_of(factors), "a factor");
 }
@@ -53,7 +53,7 @@ BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Integers
 }
 
 double epoch(BoundFactors &self, double momentum, int n_threads) {
-    if (!std::isfinite(momentum)) throw std::invalid_argument("momentum is NaN or infinite");
+    require(std::isfinite(momentum), "momentum is NaN or infinite");
     const auto descent = self.use();
     return unlocked([&] { return descent->epoch(momentum, n_threads); });
 }
@@ -87,7 +87,7 @@ double with_factors(const BoundRows &rows, const OptionalOrder &order, const Bou
     const Positions x(rows, order);
     const PairProblem &pairs = problem.checked(largest, "largest");
     for (const double bound : span_of(largest))
-        if (!(bound >= 0.0)) throw std::invalid_argument("largest has an entry that is negative or NaN");
+        require(bound >= 0.0, "largest has an entry that is negative or NaN");
     check_published(pairs);
     require_length(std::size_t(x.size()), pairs.n_rows(), "rows");
     require_length(V.shape(0), pairs.n_rows(), "V");
@@ -125,8 +125,7 @@ struct BoundRectangles {
     void check_rho(const Doubles &rho) const {
         require_length(rho.shape(0), layout->size(), "rho");
         for (const double value : span_of(rho))
-            if (!(value > 0.0) || !std::isfinite(value))
-                throw std::invalid_argument("rho must be finite and > 0");
+            require(value > 0.0 && std::isfinite(value), "rho must be finite and > 0");
     }
     void check(const Doubles &z, const Doubles &y, const Doubles &rho) const {
         check_scores(z, "z");
@@ -139,16 +138,13 @@ BoundRectangles rectangles(Integers offsets, Levels32 levels, Levels32 n_levels,
                            OptionalDoubles row_weight, OptionalDoubles query_weight, double C) {
     check_queries(offsets, levels, n_levels);
     // Weights of a pair are products of these.
-    require_length(row_weight, std::int64_t(levels.shape(0)), "row_weight");
-    check_weights(span_of(row_weight), "row_weight");
-    require_length(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
-    check_weights(span_of(query_weight), "query_weight");
-    if (!(C > 0.0) || !std::isfinite(C)) throw std::invalid_argument("C must be finite and > 0");
+    require_weights(row_weight, std::int64_t(levels.shape(0)), "row_weight");
+    require_weights(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
+    require(C > 0.0 && std::isfinite(C), "C must be finite and > 0");
     std::int64_t last = -1;
     for (const std::int64_t q : span_of(chosen)) {
-        if (q <= last || q >= std::int64_t(n_levels.shape(0)))
-            throw std::invalid_argument("chosen must increase and name queries that exist");
-        if (n_levels(std::size_t(q)) < 2) throw std::invalid_argument("a chosen query has no pairs");
+        require(q > last && q < std::int64_t(n_levels.shape(0)), "chosen must increase and name queries that exist");
+        require(n_levels(std::size_t(q)) >= 2, "a chosen query has no pairs");
         last = q;
     }
     // With the GIL: another thread of Python might write to what has been checked.
@@ -199,8 +195,7 @@ auto norms(const BoundRectangles &self, Doubles values, int n_threads) {
 
 double settled(const BoundRectangles &self, std::int64_t rectangle, OptionalDoubles s, double a_of_m, double a_of_s,
                double y_of_m, double y_of_s, Writable<double> a, Writable<double> y) {
-    if (rectangle < 0 || rectangle >= self.layout->size())
-        throw std::invalid_argument("there is no such rectangle");
+    require(rectangle >= 0 && rectangle < self.layout->size(), "there is no such rectangle");
     self.check_entries(a, "a");
     self.check_entries(y, "y");
     require_length(s, self.layout->offsets[rectangle + 1] - self.layout->offsets[rectangle], "s");

@@ -11,9 +11,7 @@ auto concordance(Integers offsets, Levels32 levels, Doubles scores, Doubles weig
     check_offsets(span_of(offsets), n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
     require_length(weight.shape(0), std::int64_t(n_rows), "weight");
-    for (const std::int32_t level : span_of(levels))
-        if (level < 0 || std::size_t(level) >= n_rows)
-            throw std::invalid_argument("a level is out of range");
+    check_indices(span_of(levels), std::int64_t(n_rows), "a level is out of range");
     const Concordance found = unlocked([&] {
         return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
     });
@@ -59,9 +57,9 @@ auto evaluate_queries_of(Doubles labels, Doubles scores, Integers offsets, Optio
 auto ranks_within_queries_of(Doubles scores, Integers offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, scores.shape(0));
     const std::vector<double> own = checked_scores(scores, scores.shape(0));
-    std::vector<std::int64_t> ranks(scores.shape(0));
-    unlocked([&] { ranks_within_queries(queries, own, n_threads, ranks); });
-    return to_numpy(std::move(ranks));
+    return filled(std::vector<std::int64_t>(scores.shape(0)), [&](auto ranks) {
+        ranks_within_queries(queries, own, n_threads, ranks);
+    });
 }
 
 Measure new_measure(Kind kind, std::int64_t k, Gain gain, Discount discount, double relevant_from, double y_max,

@@ -47,21 +47,8 @@ void bind_curved(nb::class_<Point> &c) {
     c.def_ro("gradient_error", &Point::gradient_error);
     def(c, "multiply", [](const Point &point, Doubles v, int n_threads) {
         require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
-        std::vector<double> out(v.shape(0));
-        unlocked([&] { point.multiply(span_of(v), out, n_threads); });
-        return to_numpy(std::move(out));
-    }, {"v", "n_threads"});
-}
-
-/// The same on one thread.
-template <class Point>
-void bind_multiply(nb::class_<Point> &c) {
-    def(c, "multiply", [](const Point &point, Doubles v) {
-        require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
-        std::vector<double> out(v.shape(0));
-        unlocked([&] { point.multiply(span_of(v), out); });
-        return to_numpy(std::move(out));
-    }, {"v"});
+        return filled(std::vector<double>(v.shape(0)), [&](auto out) { point.multiply(span_of(v), out, n_threads); });
+    }, {"v"}, nb::arg("n_threads") = 1);
 }
 
 // ---- all pairs of queries ---------------------------------------------------------------------
@@ -69,12 +56,10 @@ void bind_multiply(nb::class_<Point> &c) {
 BoundProblem pair_problem(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles row_weight,
                           OptionalDoubles query_weight, OptionalDoubles gain, bool adjacent) {
     check_queries(offsets, levels, n_levels);
-    require_length(row_weight, std::int64_t(levels.shape(0)), "row_weight");
+    require_lengths(std::int64_t(levels.shape(0)), {"row_weight", "gain"}, row_weight, gain);
     require_length(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
-    require_length(gain, std::int64_t(levels.shape(0)), "gain");
     for (std::size_t q = 0; q < n_levels.shape(0); ++q)
-        if (offsets(q + 1) - offsets(q) > INT32_MAX)
-            throw std::invalid_argument("a query has more than 2^31 - 1 rows");
+        require(offsets(q + 1) - offsets(q) <= INT32_MAX, "a query has more than 2^31 - 1 rows");
     BoundProblem bound;
     bound.offsets = own_copy(offsets);
     bound.n_levels = own_copy(n_levels);
@@ -89,8 +74,7 @@ BoundProblem pair_problem(Integers offsets, Levels32 levels, Levels32 n_levels, 
 PairPoint pair_point(const BoundProblem &problem, const std::string &loss, double epsilon, Doubles z,
                      const PairPoint *near, int n_threads) {
     const PairProblem &pairs = problem.checked(z);
-    if (near && near->problem().offsets.data() != pairs.offsets.data())
-        throw std::invalid_argument("near is a point of another problem");
+    require(!near || near->problem().offsets.data() == pairs.offsets.data(), "near is a point of another problem");
     const PairLoss kind = pair_loss(loss, epsilon);
     return unlocked([&] { return PairPoint(pairs, kind, span_of(z), near, n_threads); });
 }
@@ -101,7 +85,7 @@ auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPo
     require_length(v.shape(0), n_columns(rows.rows), "v");
     std::vector<double> out(v.shape(0));
     PageArray<double> image(point.gradient.size(), PageArray<double>::huge);
-    unlocked([&] { hessian_product(x.rows, x.order, point, span_of(v), out, writable(image), n_threads); });
+    unlocked([&] { hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads); });
     return to_tuple(std::move(out), std::move(image));
 }
 
@@ -122,13 +106,10 @@ void bind_queries(nb::module_ &m) {
 
 PreferenceList preference_list(Integers winners, Integers losers, OptionalDoubles weight, std::int64_t n_rows) {
     const auto n = std::int64_t(winners.shape(0));
-    require_length(losers.shape(0), n, "losers");
-    require_length(weight, n, "weight");
+    require_lengths(n, {"losers", "weight"}, losers, weight);
     if (n_rows < 0) throw std::invalid_argument("n_rows is negative");
     for (const auto &side : {span_of(winners), span_of(losers)})
-        for (const std::int64_t i : side)
-            if (i < 0 || i >= n_rows)
-                throw std::invalid_argument("a preference names a row that does not exist");
+        check_indices(side, n_rows, "a preference names a row that does not exist");
     return unlocked([&] { return PreferenceList(span_of(winners), span_of(losers), span_of(weight), n_rows); });
 }
 
@@ -140,7 +121,8 @@ PreferencePoint preference_point(const PreferenceList &list, const std::string &
 }
 
 void bind_preferences(nb::module_ &m) {
-    nb::class_<PreferenceList>(m, "PreferenceList", "Preferences by winner, loser and weight.");
+    nb::class_<PreferenceList>(m, "PreferenceList", "Preferences by winner, loser and weight.")
+        .def("__len__", &PreferenceList::n_pairs);
     def(m, "preference_list", &preference_list, {"winners", "losers", "weight", "n_rows"});
     auto point = point_class<PreferencePoint>(m, "PreferencePoint", "Loss of listed preferences at given scores.");
     bind_curved(point);
@@ -160,17 +142,13 @@ struct BoundSwaps {
 BoundSwaps swap_problem(Integers offsets, Levels32 depth, Doubles gain, Doubles first, Doubles second, Doubles factor,
                         OptionalDoubles weight) {
     const auto n_rows = std::int64_t(gain.shape(0));
-    require_length(first.shape(0), n_rows, "first");
-    require_length(second.shape(0), n_rows, "second");
-    require_length(factor.shape(0), n_rows, "factor");
-    require_length(weight, n_rows, "weight");
+    require_lengths(n_rows, {"first", "second", "factor", "weight"}, first, second, factor, weight);
     SwapProblem problem{own_copy(offsets), own_copy(depth), own_copy(gain), own_copy(first), own_copy(second),
                         own_copy(factor), own_copy(weight)};
     check_offsets(problem.offsets, std::size_t(n_rows));
     require_length(problem.depth.size(), problem.n_queries(), "depth");
     for (std::int64_t q = 0; q < problem.n_queries(); ++q)
-        if (problem.depth[q] < 0 || problem.depth[q] > problem.length(q))
-            throw std::invalid_argument("a depth is not within its query");
+        require(problem.depth[q] >= 0 && problem.depth[q] <= problem.length(q), "a depth is not within its query");
     return {std::make_shared<const SwapProblem>(std::move(problem))};
 }
 
@@ -195,7 +173,7 @@ void bind_swaps(nb::module_ &m) {
 
 // ---- the literature ---------------------------------------------------------------------------
 
-using published::ExplicitPairs, published::ExplicitPairsPoint, published::PublishedPoint;
+using published::PublishedPoint;
 
 PublishedPoint published_point(const BoundProblem &problem, Doubles z, const std::string &counting) {
     const PairProblem &pairs = problem.checked(z);
@@ -204,30 +182,23 @@ PublishedPoint published_point(const BoundProblem &problem, Doubles z, const std
     return unlocked([&] { return PublishedPoint(pairs, span_of(z), count); });
 }
 
-ExplicitPairs explicit_pairs(const BoundProblem &problem) {
+PreferenceList explicit_pairs(const BoundProblem &problem) {
     check_published(problem.problem);
-    return unlocked([&] { return ExplicitPairs(problem.problem); });
-}
-
-ExplicitPairsPoint explicit_pairs_point(const ExplicitPairs &pairs, Doubles z) {
-    require_length(z.shape(0), pairs.problem.n_rows(), "z");
-    return unlocked([&] { return ExplicitPairsPoint(pairs, span_of(z)); });
+    return unlocked([&] { return published::explicit_pairs(problem.problem); });
 }
 
 void bind_published(nb::module_ &m) {
     auto point = point_class<PublishedPoint>(m, "PublishedPoint",
                                              "Pair loss at given scores by a published way of counting.");
-    bind_multiply(point);
+    def(point, "multiply", [](const PublishedPoint &self, Doubles v) {
+        require_length(v, std::int64_t(self.gradient.size()), "v");
+        return filled(std::vector<double>(v.shape(0)), [&](auto out) { self.multiply(span_of(v), out); });
+    }, {"v"});
     point.def_prop_ro("hinge_gradient", [](nb::handle_t<PublishedPoint> self) {
         return view_of(self, nb::cast<const PublishedPoint &>(self).hinge_gradient);
     }, "A sub-gradient of sum_of_slacks.");
     def(m, "published_point", &published_point, {"problem", "z", "counting"}, nb::keep_alive<0, 1>());
-    nb::class_<ExplicitPairs>(m, "ExplicitPairs", "All pairs of a problem, written down.")
-        .def("__len__", [](const ExplicitPairs &list) { return list.pairs.size(); });
-    def(m, "explicit_pairs", &explicit_pairs, {"problem"}, nb::keep_alive<0, 1>());
-    auto explicit_point = point_class<ExplicitPairsPoint>(m, "ExplicitPairsPoint", "Squared hinge over explicit pairs.");
-    bind_multiply(explicit_point);
-    def(m, "explicit_pairs_point", &explicit_pairs_point, {"pairs", "z"}, nb::keep_alive<0, 1>());
+    def(m, "explicit_pairs", &explicit_pairs, {"problem"}, "All pairs of a problem, written down.");
 }
 
 }  // namespace

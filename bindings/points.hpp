@@ -26,8 +26,7 @@ struct BoundProblem {
 };
 
 inline void check_published(const PairProblem &pairs) {
-    if (!pairs.gain.empty() || pairs.adjacent)
-        throw std::invalid_argument("the published methods count all pairs, without gains");
+    require(pairs.gain.empty() && !pairs.adjacent, "the published methods count all pairs, without gains");
 }
 
 /// H = Xᵀ∇²L X of a point, in full and its diagonal, under these names.

@@ -13,17 +13,17 @@ auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads
     const Positions x(rows, order);
     // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
     // does, then in large pages. New memory takes longer than the products of short rows.
-    PageArray<double> out(x.size(), 32 << 20);
-    unlocked([&] { multiply(x.rows, x.order, span_of(w), writable(out), n_threads); });
-    return to_numpy(std::move(out));
+    return filled(PageArray<double>(x.size(), 32 << 20), [&](auto out) {
+        multiply(x.rows, x.order, span_of(w), out, n_threads);
+    });
 }
 
 auto gradient(const BoundRows &rows, Doubles r, OptionalOrder order, int n_threads) {
     const Positions x(rows, order);
     require_length(r.shape(0), x.size(), "r");
-    std::vector<double> out(n_columns(rows.rows));
-    unlocked([&] { multiply_transposed(x.rows, x.order, span_of(r), out, n_threads); });
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(n_columns(rows.rows)), [&](auto out) {
+        multiply_transposed(x.rows, x.order, span_of(r), out, n_threads);
+    });
 }
 
 nb::object cholesky_factor_of(Doubles matrix, std::int64_t n) {
@@ -36,16 +36,14 @@ nb::object cholesky_factor_of(Doubles matrix, std::int64_t n) {
 auto cholesky_solution(Doubles factor, std::int64_t n, Doubles b) {
     check_square(factor, n, "factor");
     require_length(b.shape(0), n, "b");
-    std::vector<double> x = own_copy(b);
-    unlocked([&] { cholesky_solve(span_of(factor), n, x); });
-    return to_numpy(std::move(x));
+    return filled(own_copy(b), [&](auto x) { cholesky_solve(span_of(factor), n, x); });
 }
 
 auto sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
     require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
-    PageArray<double> out(x.shape(0), PageArray<double>::huge);
-    unlocked([&] { add_scaled(span_of(x), a, span_of(y), writable(out), n_threads); });
-    return to_numpy(std::move(out));
+    return filled(PageArray<double>(x.shape(0), PageArray<double>::huge), [&](auto out) {
+        add_scaled(span_of(x), a, span_of(y), out, n_threads);
+    });
 }
 
 // ---- curves -----------------------------------------------------------------------------------
@@ -59,28 +57,20 @@ struct BoundCurves {
         const auto n = std::int64_t(feature.shape(0)), n_knots = std::int64_t(knots.shape(0));
         require_length(offsets.shape(0), n + 1, "offsets");
         check_offsets(span_of(offsets), knots.shape(0));
-        require_length(values.shape(0), n_knots + n, "values");
-        require_length(slopes.shape(0), n_knots + n, "slopes");
-        for (const std::int64_t j : span_of(feature))
-            if (j < 0 || j >= n_columns) throw std::invalid_argument("a curve has no such feature");
+        require_lengths(n_knots + n, {"values", "slopes"}, values, slopes);
+        check_indices(span_of(feature), n_columns, "a curve has no such feature");
         return {span_of(feature), span_of(offsets), span_of(knots), span_of(values), span_of(slopes)};
     }
 };
 
 nb::object curve_columns(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
-    return std::visit([&]<class Storage>(const Storage &) {
-        std::vector<typename Storage::value_type> out(n_rows(x.rows) * curves.size());
-        unlocked([&] { map_rows(x.rows, curves, out.data(), n_threads); });
-        return nb::cast(to_numpy(std::move(out)));
-    }, x.rows);
+    return cast_values(unlocked([&] { return map_rows(x.rows, curves, n_threads); }));
 }
 
 auto curve_sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
-    std::vector<double> out(n_rows(x.rows));
-    unlocked([&] { sum_curves(x.rows, curves, out.data(), n_threads); });
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(n_rows(x.rows)), [&](auto out) { sum_curves(x.rows, curves, out.data(), n_threads); });
 }
 
 /// Dense rows, and the piece of each function that every one of them is in.
@@ -92,8 +82,7 @@ struct BoundPieces {
     BoundPieces(const BoundCurves &curves, const BoundRows &rows, int n_threads) : bound(curves), x(rows) {
         const Curves known = bound.view(n_columns(x.rows));
         for (std::int64_t c = 0; c < known.size(); ++c)
-            if (known.offsets[c + 1] - known.offsets[c] > 255)
-                throw std::invalid_argument("a curve has more than 255 knots");
+            require(known.offsets[c + 1] - known.offsets[c] <= 255, "a curve has more than 255 knots");
         pieces.resize(n_rows(x.rows) * known.size());
         unlocked([&] { find_pieces(x.rows, known, pieces.data(), n_threads); });
     }
@@ -105,18 +94,18 @@ auto piece_scores(const BoundPieces &at, Doubles values, Doubles slopes, Doubles
     const Curves curves = bound.view(n_columns(at.x.rows));
     require_length(lines.shape(0), curves.size(), "lines");
     const Positions x(at.x, order);
-    std::vector<double> out(x.size());
-    unlocked([&] { sum_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(lines), out, n_threads); });
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(x.size()), [&](auto out) {
+        sum_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(lines), out, n_threads);
+    });
 }
 
 auto piece_slopes(const BoundPieces &at, Doubles r, OptionalOrder order, int n_threads) {
     const Curves curves = at.bound.view(n_columns(at.x.rows));
     const Positions x(at.x, order);
     require_length(r.shape(0), x.size(), "r");
-    std::vector<double> out(2 * curves.values.size() + curves.feature.size());
-    unlocked([&] { add_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(r), out, n_threads); });
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(2 * curves.values.size() + curves.feature.size()), [&](auto out) {
+        add_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(r), out, n_threads);
+    });
 }
 
 // ---- kernel matrices --------------------------------------------------------------------------
@@ -141,32 +130,26 @@ auto kernel_matrix_of(const KernelFunction &f, const BoundRows &a, const BoundRo
     check_columns(a, b);
     const std::int64_t n_a = n_rows(a.rows), n_b = n_rows(b.rows);
     if (n_b > 0 && n_a > (std::int64_t(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
-    PageArray<double> out(n_a * n_b, PageArray<double>::huge);
-    unlocked([&] {
-        if (&a == &b) kernel_matrix(f, a.rows, writable(out), n_threads);
-        else kernel_matrix(f, a.rows, b.rows, writable(out), n_threads);
+    return filled(PageArray<double>(n_a * n_b, PageArray<double>::huge), [&](auto out) {
+        kernel_matrix(f, a.rows, b.rows, out, n_threads);
     });
-    return to_numpy(std::move(out));
 }
 
 auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, Doubles v, int n_threads) {
     check_columns(a, b);
     require_length(v.shape(0), n_rows(b.rows), "v");
-    std::vector<double> out(n_rows(a.rows));
-    unlocked([&] {
-        if (&a == &b) kernel_product(f, a.rows, span_of(v), out, n_threads);
-        else kernel_product(f, a.rows, b.rows, span_of(v), out, n_threads);
+    return filled(std::vector<double>(n_rows(a.rows)), [&](auto out) {
+        kernel_product(f, a.rows, b.rows, span_of(v), out, n_threads);
     });
-    return to_numpy(std::move(out));
 }
 
 auto symmetric_product_of(Matrix<double> q, Doubles v, int n_threads) {
-    if (q.shape(0) != q.shape(1)) throw std::invalid_argument("the matrix is not square");
-    if (q.shape(0) > 1 && q.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    require(q.shape(0) == q.shape(1), "the matrix is not square");
+    require(q.shape(0) <= 1 || q.stride(1) == 1, "rows must be contiguous");
     require_length(v.shape(0), std::int64_t(q.shape(0)), "v");
-    std::vector<double> out(v.shape(0));
-    unlocked([&] { symmetric_product(q.data(), q.stride(0), span_of(v), out, n_threads); });
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(v.shape(0)), [&](auto out) {
+        symmetric_product(q.data(), q.stride(0), span_of(v), out, n_threads);
+    });
 }
 
 void bind_kernels(nb::module_ &m) {
@@ -178,9 +161,7 @@ void bind_kernels(nb::module_ &m) {
     def(m, "kernel_product", &kernel_product_of, {"function", "a", "b", "v", "n_threads"},
         "K(A, B) v without the matrix; half is computed where b is a.");
     def(m, "kernel_diagonal", [](const KernelFunction &f, const BoundRows &rows, int n_threads) {
-        std::vector<double> out(n_rows(rows.rows));
-        unlocked([&] { kernel_diagonal(f, rows.rows, out, n_threads); });
-        return to_numpy(std::move(out));
+        return filled(std::vector<double>(n_rows(rows.rows)), [&](auto out) { kernel_diagonal(f, rows.rows, out, n_threads); });
     }, {"function", "rows", "n_threads"}, "k(a, a) of every row.");
     def(m, "symmetric_product", &symmetric_product_of, {"q", "v", "n_threads"},
         "Q v; only the triangle above the diagonal is read.");

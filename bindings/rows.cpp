@@ -12,8 +12,7 @@ namespace {
 template <class Value>
 BoundRows dense_rows(Matrix<Value> x) {
     // NumPy gives arrays without elements strides of 0.
-    if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1)
-        throw std::invalid_argument("rows must be contiguous");
+    require(x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1, "rows must be contiguous");
     const auto n_rows = std::int64_t(x.shape(0)), n_columns = std::int64_t(x.shape(1));
     const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
     return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
@@ -37,49 +36,39 @@ void bind_rows_of(nb::module_ &m) {
 
 // ---- columns ----------------------------------------------------------------------------------
 
+/// The arrays, which are moved from, by name.
+template <class... T>
+nb::dict named_arrays(const char *const (&names)[sizeof...(T)], std::vector<T> &...arrays) {
+    nb::dict out;
+    const char *const *name = names;
+    ((out[*name++] = to_numpy(std::move(arrays))), ...);
+    return out;
+}
+
 /// What the scan found, by the names of ColumnScan.
 nb::dict scan(const BoundRows &x, OptionalDoubles weight, int n_threads) {
     require_length(weight, n_rows(x.rows), "weight");
     ColumnScan found = unlocked([&] { return scan_columns(x.rows, span_of(weight), n_threads); });
-    nb::dict out;
-    out["mean"] = to_numpy(std::move(found.mean));
-    out["variance"] = to_numpy(std::move(found.variance));
-    out["low"] = to_numpy(std::move(found.low));
-    out["high"] = to_numpy(std::move(found.high));
-    out["norms"] = to_numpy(std::move(found.norms));
-    out["largest"] = to_numpy(std::move(found.largest));
-    out["n_nonzero"] = to_numpy(std::move(found.n_nonzero));
-    out["n_missing"] = to_numpy(std::move(found.n_missing));
+    nb::dict out = named_arrays({"mean", "variance", "low", "high", "norms", "largest", "n_nonzero", "n_missing"},
+                                found.mean, found.variance, found.low, found.high, found.norms, found.largest,
+                                found.n_nonzero, found.n_missing);
     out["checksum"] = found.checksum;
     return out;
 }
 
 /// What lies outside of a range, by the names of ColumnStrays.
 nb::dict strays(const BoundRows &x, Doubles floor, Doubles ceiling, int n_threads) {
-    require_length(floor.shape(0), n_columns(x.rows), "floor");
-    require_length(ceiling.shape(0), n_columns(x.rows), "ceiling");
+    require_lengths(n_columns(x.rows), {"floor", "ceiling"}, floor, ceiling);
     ColumnStrays found = unlocked([&] { return find_strays(x.rows, span_of(floor), span_of(ceiling), n_threads); });
-    nb::dict out;
-    out["n_outside"] = to_numpy(std::move(found.n_outside));
-    out["excess"] = to_numpy(std::move(found.excess));
-    out["worst"] = to_numpy(std::move(found.worst));
-    out["worst_row"] = to_numpy(std::move(found.worst_row));
-    out["first_missing"] = to_numpy(std::move(found.first_missing));
-    return out;
+    return named_arrays({"n_outside", "excess", "worst", "worst_row", "first_missing"}, found.n_outside, found.excess,
+                        found.worst, found.worst_row, found.first_missing);
 }
 
 nb::object scale_queries(const BoundRows &x, Integers offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
-    return std::visit([&]<class Storage>(const Storage &view) {
-        using Value = typename Storage::value_type;
-        std::int64_t n_entries = view.n_rows * view.n_columns;
-        if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
-        std::vector<Value> out(n_entries);
-        unlocked([&] {
-            divide_by_query_range<Value>(x.rows, queries.offsets, queries.order, out.data(), n_threads);
-        });
-        return nb::cast(to_numpy(std::move(out)));
-    }, x.rows);
+    return cast_values(unlocked([&] {
+        return divide_by_query_range(x.rows, queries.offsets, queries.order, n_threads);
+    }));
 }
 
 // ---- columns of tables, as Arrow lays them out --------------------------------------------------
@@ -92,7 +81,7 @@ TableColumn::Values typed(const AnyVector &column, std::variant<const Types *...
     TableColumn::Values values;
     const bool known = ((column.dtype() == nb::dtype<Types>() &&
                          (values = static_cast<const Types *>(column.data()), true)) || ...);
-    if (!known) throw std::invalid_argument("a column is of a type that is no plain number");
+    require(known, "a column is of a type that is no plain number");
     return values;
 }
 
@@ -103,8 +92,7 @@ std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid
     require_length(nb::len(columns), n_columns, "columns");
     require_length(nb::len(valid), n_columns, "valid");
     require_length(first_bit.shape(0), n_columns, "first_bit");
-    if (n_rows > 0 && n_columns > 1 && out.stride(1) != 1)
-        throw std::invalid_argument("rows must be contiguous");
+    require(n_rows == 0 || n_columns <= 1 || out.stride(1) == 1, "rows must be contiguous");
     std::vector<AnyVector> held;  // the arrays live as long as the copying
     std::vector<Bits> bits;
     std::vector<TableColumn> parts;
@@ -115,8 +103,7 @@ std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid
         if (!valid[j].is_none()) {
             bits.push_back(nb::cast<Bits>(valid[j], false));
             const auto n_bits = 8 * std::int64_t(bits.back().shape(0));
-            if (part.first_bit < 0 || n_rows > n_bits || part.first_bit > n_bits - n_rows)
-                throw std::invalid_argument("a validity bitmap is too short");
+            require(part.first_bit >= 0 && part.first_bit <= n_bits - n_rows, "a validity bitmap is too short");
             part.valid = bits.back().data();
         }
         parts.push_back(part);
@@ -143,7 +130,7 @@ auto factorize_ids(Integers ids) {
 }
 
 auto group_rows_of(Integers codes, std::int64_t n_queries) {
-    if (n_queries < 0) throw std::invalid_argument("n_queries must be >= 0");
+    require(n_queries >= 0, "n_queries must be >= 0");
     Grouping found = unlocked([&] { return group_rows(span_of(codes), n_queries); });
     return std::make_tuple(to_numpy(std::move(found.order)), to_numpy(std::move(found.offsets)), found.is_identity);
 }

@@ -22,8 +22,7 @@ void set_state(Random &random, const Vector<std::uint64_t> &words) {
     Random::State state;
     require_length(words.shape(0), std::int64_t(state.size()), "the state of a generator");
     std::copy_n(words.data(), state.size(), state.begin());
-    if (!random.set_state(state))
-        throw std::invalid_argument("a generator whose state is all zeros would give nothing but zeros");
+    require(random.set_state(state), "a generator whose state is all zeros would give nothing but zeros");
 }
 
 void check_count(std::int64_t n, const char *name) {
@@ -35,12 +34,6 @@ auto random_numbers(Random &random, std::int64_t n) {
     std::vector<std::uint64_t> out(n);
     for (std::uint64_t &number : out) number = random.next();
     return to_numpy(std::move(out));
-}
-
-auto alias_slots_of(Doubles weights) {
-    const PageArray<AliasSlot> slots = alias_slots(span_of(weights));
-    return member_arrays(std::vector(slots.view().begin(), slots.view().end()), &AliasSlot::threshold,
-                         &AliasSlot::alias);
 }
 
 // ---- samplers ---------------------------------------------------------------------------------
@@ -79,11 +72,9 @@ std::unique_ptr<PairSampler> cell_sampler(Integers rows, Integers winner_first, 
                                           Integers loser_first, Integers n_losers, Doubles weights,
                                           OptionalDoubles row_weights, OptionalOrder restarts) {
     const auto n_cells = std::int64_t(weights.shape(0));
-    require_length(winner_first.shape(0), n_cells, "winner_first");
-    require_length(n_winners.shape(0), n_cells, "n_winners");
-    require_length(loser_first.shape(0), n_cells, "loser_first");
-    require_length(n_losers.shape(0), n_cells, "n_losers");
-    if (restarts && !row_weights) throw std::invalid_argument("restarts are of no use without row_weights");
+    require_lengths(n_cells, {"winner_first", "n_winners", "loser_first", "n_losers"}, winner_first, n_winners,
+                    loser_first, n_losers);
+    require(!restarts || row_weights, "restarts are of no use without row_weights");
     std::vector<Cell> cells(n_cells);
     for (std::size_t c = 0; c < cells.size(); ++c)
         cells[c] = {winner_first(c), n_winners(c), loser_first(c), n_losers(c)};
@@ -100,29 +91,22 @@ LeveledQueries leveled_queries(const Integers &offsets, const OptionalOrder &ord
                                  const Levels32 &n_levels) {
     check_queries(offsets, levels, n_levels);
     require_length(order, std::int64_t(levels.shape(0)), "order");
-    for (const std::int64_t row : span_of(order))
-        if (row < 0 || row == INT64_MAX) throw std::invalid_argument("order names a row that does not exist");
+    check_indices(span_of(order), INT64_MAX, "order names a row that does not exist");
     return {span_of(offsets), span_of(order), span_of(levels), span_of(n_levels)};
-}
-
-void check_query_weight(const Doubles &query_weight, const LeveledQueries &queries) {
-    require_length(query_weight.shape(0), std::int64_t(queries.n_levels.size()), "query_weight");
-    check_weights(span_of(query_weight), "query_weight");
 }
 
 std::unique_ptr<PairSampler> level_sampler(Integers offsets, OptionalOrder order, Levels32 levels, Levels32 n_levels,
                                            Doubles query_weight, OptionalDoubles row_weight) {
     const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    check_query_weight(query_weight, queries);
-    require_length(row_weight, std::int64_t(levels.shape(0)), "row_weight");
-    check_weights(span_of(row_weight), "row_weight");
+    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
+    require_weights(row_weight, std::int64_t(levels.shape(0)), "row_weight");
     return unlocked([&] { return make_level_sampler(queries, span_of(query_weight), span_of(row_weight)); });
 }
 
 std::unique_ptr<PairSampler> query_level_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
                                                  Levels32 n_levels, Doubles query_weight) {
     const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    check_query_weight(query_weight, queries);
+    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
     return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
 }
 
@@ -139,8 +123,6 @@ void bind_samplers(nb::module_ &m) {
     random.def_prop_rw("state", &state_of, &set_state, nb::for_getter(nb::rv_policy::move),
                        nb::for_setter(nb::arg("state").noconvert()), "Four words, not all zero.");
     def(random, "numbers", &random_numbers, {"n"}, "The next n numbers of 64 bits.");
-    def(m, "alias_slots", &alias_slots_of, {"weights"},
-        "(threshold, alias) of each slot: all that a draw by weight looks at.");
     nb::class_<PairSampler> sampler(m, "PairSampler", "A distribution over pairs of rows.");
     def(sampler, "draw", &draw, {"random", "n"}, "(winners, losers) of the next n pairs.");
     sampler.def_prop_ro("n_rows", &PairSampler::n_rows, "One more than the largest row that may be drawn.");
@@ -177,7 +159,7 @@ std::vector<double> numbers_of(const Learner &m) {
 Learner learner_of(const Doubles &numbers) {
     require_length(numbers.shape(0), n_numbers, "learner");
     for (const double x : span_of(numbers))
-        if (!(x - x == 0)) throw std::invalid_argument("a learner's number is not finite");
+        require(x - x == 0, "a learner's number is not finite");
     const double algorithm = numbers(0), n_updates = numbers(n_numbers - 1);
     if (algorithm < 0 || algorithm > 4 || algorithm != double(int(algorithm)))
         throw std::invalid_argument("unknown algorithm " + std::to_string(algorithm));
@@ -189,7 +171,7 @@ Learner learner_of(const Doubles &numbers) {
     // ‖v‖² is kept by adding what every step changes: near 0 rounding may leave it below.
     if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0))
         throw std::invalid_argument("a learner's number is negative");
-    if (!(n_updates >= 0 && n_updates <= 0x1p53)) throw std::invalid_argument("a count is out of range");
+    require(n_updates >= 0 && n_updates <= 0x1p53, "a count is out of range");
     m.n_updates = std::int64_t(n_updates);
     return m;
 }
@@ -197,7 +179,7 @@ Learner learner_of(const Doubles &numbers) {
 Descent new_descent(std::int64_t n_columns, const std::vector<Doubles> &learners, int average) {
     if (n_columns < 0 || n_columns > most_columns)
         throw std::invalid_argument("n_columns must lie in [0, 2^40], got " + std::to_string(n_columns));
-    if (learners.empty()) throw std::invalid_argument("there is no learner");
+    require(!learners.empty(), "there is no learner");
     if (average < 0 || average > 2) throw std::invalid_argument("unknown average " + std::to_string(average));
     std::vector<Learner> checked;
     for (const auto &numbers : learners) checked.push_back(learner_of(numbers));
@@ -247,9 +229,7 @@ void step(BoundDescent &self, const BoundRows &rows, Integers winners, Integers 
 auto model_weights(BoundDescent &self, std::int64_t model) {
     const auto descent = self.use();
     check_model(*descent, model);
-    std::vector<double> out(descent->n_columns());
-    descent->weights(model, out);
-    return to_numpy(std::move(out));
+    return filled(std::vector<double>(descent->n_columns()), [&](auto out) { descent->weights(model, out); });
 }
 
 void become(BoundDescent &self, std::int64_t model, Doubles learner, Doubles w) {
@@ -308,8 +288,7 @@ void bind_descent(nb::module_ &m) {
 using BoundIndex = Exclusive<StreamIndex>;
 
 void check_stream_rows(const Integers &ids, const Doubles &labels, const Integers &sizes) {
-    require_length(labels.shape(0), std::int64_t(ids.shape(0)), "labels");
-    require_length(sizes.shape(0), std::int64_t(ids.shape(0)), "sizes");
+    require_lengths(std::int64_t(ids.shape(0)), {"labels", "sizes"}, labels, sizes);
     // So that no sum of sizes overflows.
     for (const std::int64_t size : span_of(sizes))
         if (size < 0 || size > INT32_MAX)

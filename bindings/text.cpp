@@ -53,9 +53,8 @@ private:
 std::int64_t rows_of(const PieceList &pieces) {
     PieceList sorted = pieces;
     std::sort(sorted.begin(), sorted.end());
-    if (!sorted.empty() && sorted.front() == nullptr) throw std::invalid_argument("a piece is None");
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-        throw std::invalid_argument("a piece is listed twice");
+    require(sorted.empty() || sorted.front() != nullptr, "a piece is None");
+    require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a piece is listed twice");
     std::int64_t n = 0;
     for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
     return n;
@@ -100,13 +99,17 @@ void bind_fill(nb::module_ &m, const char *name, const char *what, Result (*fill
     }, {"pieces", what});
 }
 
-/// The distinct ids as bytes: they may be in any encoding.
+/// Ids as bytes: they may be in any encoding.
+nb::list tokens_between(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+    nb::list ids;
+    for (std::int64_t q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
+    return ids;
+}
+
 nb::list fill_query_codes_of(const PieceList &pieces, Writable<std::int64_t> codes) {
     require_length(codes.shape(0), rows_of(pieces), "codes");
-    nb::list ids;
-    for (const std::string &id : svmlight::fill_query_codes(pieces, codes.data()))
-        ids.append(nb::bytes(id.data(), id.size()));
-    return ids;
+    const svmlight::QueryTable distinct = svmlight::fill_query_codes(pieces, codes.data());
+    return tokens_between(distinct, 0, distinct.size());
 }
 
 void fill_comments_of(const PieceList &pieces, Writable<std::uint8_t> text, Writable<std::int64_t> offsets) {
@@ -160,9 +163,7 @@ auto integer_ids(const svmlight::QueryTable &table, std::int64_t first, std::int
 
 nb::list id_tokens(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
     check_range(table, first, last);
-    nb::list ids;
-    for (std::int64_t q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
-    return ids;
+    return tokens_between(table, first, last);
 }
 
 /// Rows of different lengths in another order. Offsets may start beyond 0: they are of a part of an array.
@@ -172,12 +173,9 @@ void gather_spans_of(Text from, std::int64_t width, Integers offsets,
     if (width < 1 || places.empty() || places.front() < 0 || !std::is_sorted(places.begin(), places.end()) ||
         places.back() > std::int64_t(from.shape(0)) / width)
         throw std::invalid_argument("offsets do not match the elements");
+    check_indices(span_of(order), std::int64_t(places.size()) - 1, "order names a row that does not exist");
     std::int64_t n_elements = 0;
-    for (const std::int64_t i : span_of(order)) {
-        if (i < 0 || i + 1 >= std::int64_t(places.size()))
-            throw std::invalid_argument("order names a row that does not exist");
-        n_elements += places[i + 1] - places[i];
-    }
+    for (const std::int64_t i : span_of(order)) n_elements += places[i + 1] - places[i];
     if (n_elements > INT64_MAX / width) throw std::invalid_argument("too many elements");
     require_length(to.shape(0), n_elements * width, "to");
     unlocked([&] {
@@ -298,20 +296,16 @@ auto find_documents(Integers query, Text text, Integers offsets, Integers wanted
     const Words wanted = words_of(wanted_text, wanted_offsets);
     require_length(wanted_query.shape(0), wanted.size(), "wanted_query");
     const DocumentIndex index = index_of(query, words_of(text, offsets));
-    std::vector<std::int64_t> rows(wanted_query.shape(0));
-    unlocked([&] {
+    return filled(std::vector<std::int64_t>(wanted_query.shape(0)), [&](auto rows) {
         for (std::size_t i = 0; i < rows.size(); ++i)
             rows[i] = index.find(span_of(wanted_query)[i], wanted[std::int64_t(i)]);
     });
-    return to_numpy(std::move(rows));
 }
 
 auto document_order(Integers offsets, Integers rows, Text text, Integers text_offsets, int n_threads) {
     const Words documents = words_of(text, text_offsets);
     check_offsets(span_of(offsets), rows.shape(0));
-    for (const std::int64_t row : span_of(rows))
-        if (row < 0 || row >= documents.size())
-            throw std::invalid_argument("rows names a document that does not exist");
+    check_indices(span_of(rows), documents.size(), "rows names a document that does not exist");
     return to_numpy(unlocked([&] {
         return trec::id_order(span_of(offsets), span_of(rows), documents, n_threads);
     }));

@@ -149,33 +149,16 @@ class StoredChunk {
     using Value = typename Storage::value_type;
 
 public:
-    void scan(const CsrRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
+    void scan(const Storage &rows, std::span<const double> weight, const std::vector<double> &pivot,
               std::int64_t begin, std::int64_t end) {
         sums.resize(rows.n_columns);
-        const bool is_last = end == rows.n_rows;
-        offsets.add(rows.offsets + begin, end - begin + is_last);
-        for (std::int64_t i = begin; i < end;) {
-            const std::int64_t first = rows.offsets[i];
-            std::int64_t e = i + 1;
-            while (e < end && rows.offsets[e + 1] - first <= block_bytes / 8) ++e;
-            columns.add(rows.columns + first, rows.offsets[e] - first);
-            values.add(rows.values + first, rows.offsets[e] - first);
-            for (; i < e; ++i) {
-                const double w = weight.empty() ? 1.0 : weight[i];
-                for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-                    sums[rows.columns[k]].add(rows.values[k], pivot[rows.columns[k]], w);
+        if constexpr (requires { rows.offsets; }) offsets.add(rows.offsets + begin, end - begin + (end == rows.n_rows));
+        for (std::int64_t i = begin, last; i < end; i = last) {
+            last = add_checks(rows, i, end);
+            for (std::int64_t t = i; t < last; ++t) {
+                const double w = weight.empty() ? 1.0 : weight[t];
+                for_each_entry(rows, t, [&](std::int64_t c, Value x) { sums[c].add(x, pivot[c], w); });
             }
-        }
-    }
-
-    void scan(const DenseRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
-              std::int64_t begin, std::int64_t end) {
-        sums.resize(rows.n_columns);
-        for (std::int64_t i = begin; i < end; ++i) {
-            const Value *row = rows.values + i * rows.stride;
-            values.add(row, rows.n_columns);
-            const double w = weight.empty() ? 1.0 : weight[i];
-            for (std::int64_t j = 0; j < rows.n_columns; ++j) sums[j].add(row[j], pivot[j], w);
         }
     }
 
@@ -185,6 +168,20 @@ public:
 
 private:
     std::vector<Sums<Value, std::uint32_t>> sums;
+
+    /// The checksums of rows from `first` on that stay in cache; returns where they end.
+    std::int64_t add_checks(const Storage &rows, std::int64_t first, std::int64_t end) {
+        std::int64_t last = first + 1;
+        if constexpr (requires { rows.offsets; }) {
+            const std::int64_t k = rows.offsets[first];
+            while (last < end && rows.offsets[last + 1] - k <= block_bytes / 8) ++last;
+            columns.add(rows.columns + k, rows.offsets[last] - k);
+            values.add(rows.values + k, rows.offsets[last] - k);
+        } else {
+            values.add(rows.values + first * rows.stride, rows.n_columns);
+        }
+        return last;
+    }
 };
 
 template <class Value>
@@ -222,14 +219,13 @@ ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, cons
                        int n_threads) {
     const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
     std::vector<Chunk> chunks(n_chunks);
-    parallel_for(n_chunks, n_threads, [&](std::int64_t c) {
-        chunks[c].scan(rows, weight, pivot, rows.n_rows * c / n_chunks, rows.n_rows * (c + 1) / n_chunks);
+    for_parts(rows.n_rows, n_chunks, n_threads, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+        chunks[c].scan(rows, weight, pivot, begin, end);
     });
     ColumnScan scan = empty_scan(rows.n_columns);
     const Totals totals = count_rows(rows.n_rows, weight);
-    constexpr std::int64_t block = 4096;
-    parallel_for((rows.n_columns + block - 1) / block, n_threads, [&](std::int64_t b) {
-        for (std::int64_t j = b * block; j < std::min(rows.n_columns, (b + 1) * block); ++j) {
+    for_blocks(rows.n_columns, 4096, n_threads, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t j = first; j < last; ++j) {
             Sums<typename Storage::value_type, std::int64_t> sums;
             for (const Chunk &chunk : chunks) sums.add(chunk.column(j));
             if constexpr (requires { rows.offsets; }) {
@@ -263,22 +259,18 @@ std::vector<double> values_of_row(const Storage &rows, std::int64_t i) {
     return values;
 }
 
-template <class Value>
-ColumnScan scan_rows(const DenseRows<Value> &rows, std::span<const double> weight, int n_threads) {
+template <class Storage>
+ColumnScan scan_rows(const Storage &rows, std::span<const double> weight, int n_threads) {
     std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
-    ColumnScan scan = scan_chunks<DenseChunk<Value>>(rows, weight, pivot, n_threads);
-    const auto is_nan = [](double x) { return x != x; };
-    if (std::none_of(scan.norms.begin(), scan.norms.end(), is_nan)) return scan;
-    // Values are missing: once more with care. The ranges know a value of each column.
-    for (std::size_t j = 0; j < pivot.size(); ++j)
-        if (is_nan(pivot[j])) pivot[j] = std::isfinite(scan.low[j]) ? scan.low[j] : 0.0;
-    return scan_chunks<StoredChunk<DenseRows<Value>>>(rows, weight, pivot, n_threads);
-}
-
-template <class Value>
-ColumnScan scan_rows(const CsrRows<Value> &rows, std::span<const double> weight, int n_threads) {
-    const std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
-    return scan_chunks<StoredChunk<CsrRows<Value>>>(rows, weight, pivot, n_threads);
+    if constexpr (requires { rows.stride; }) {
+        ColumnScan scan = scan_chunks<DenseChunk<typename Storage::value_type>>(rows, weight, pivot, n_threads);
+        const auto is_nan = [](double x) { return x != x; };
+        if (std::none_of(scan.norms.begin(), scan.norms.end(), is_nan)) return scan;
+        // Values are missing: once more with care. The ranges know a value of each column.
+        for (std::size_t j = 0; j < pivot.size(); ++j)
+            if (is_nan(pivot[j])) pivot[j] = std::isfinite(scan.low[j]) ? scan.low[j] : 0.0;
+    }
+    return scan_chunks<StoredChunk<Storage>>(rows, weight, pivot, n_threads);
 }
 
 /// What strays in one column, in a chunk of rows or in all.
@@ -316,10 +308,10 @@ ColumnStrays find_strays_in(const Storage &rows, std::span<const double> floor, 
                             int n_threads) {
     const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
     std::vector<std::vector<Strays>> chunks(n_chunks);
-    parallel_for(n_chunks, n_threads, [&](std::int64_t c) {
+    for_parts(rows.n_rows, n_chunks, n_threads, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
         std::vector<Strays> &found = chunks[c];
         found.resize(rows.n_columns);
-        for (std::int64_t i = rows.n_rows * c / n_chunks; i < rows.n_rows * (c + 1) / n_chunks; ++i)
+        for (std::int64_t i = begin; i < end; ++i)
             for_each_entry(rows, i, [&](std::int64_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
     });
     ColumnStrays out;
@@ -398,33 +390,22 @@ void divide_query(const View &rows, Order members, std::int64_t first, std::int6
 
 }  // namespace
 
-template <class Value>
-void divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
-                           std::span<const std::int64_t> order, Value *out, int n_threads) {
+Values divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
+                             std::span<const std::int64_t> order, int n_threads) {
     const auto n_queries = std::int64_t(offsets.size()) - 1;
     const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::max(1, n_threads));
-    const auto divide = [&](const auto &view) {
-        using View = std::decay_t<decltype(view)>;
-        if constexpr (std::is_same_v<typename View::value_type, Value>) {
-            parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-                QueryRange range(view.n_columns);
-                const std::int64_t end = n_queries * (task + 1) / n_tasks;
-                for (std::int64_t q = n_queries * task / n_tasks; q < end; ++q) {
-                    const std::int64_t size = offsets[q + 1] - offsets[q];
-                    const auto members = order.empty() ? order : order.subspan(offsets[q], size);
-                    divide_query(view, members, offsets[q], size, range, out);
-                }
-            });
-        } else {
-            throw std::invalid_argument("the output must have the type of the rows");
-        }
-    };
-    std::visit(divide, rows);
+    return std::visit([&]<class View>(const View &view) -> Values {
+        std::vector<typename View::value_type> out(n_entries(view));
+        for_parts(n_queries, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            QueryRange range(view.n_columns);
+            for (std::int64_t q = first; q < last; ++q) {
+                const std::int64_t size = offsets[q + 1] - offsets[q];
+                const auto members = order.empty() ? order : order.subspan(offsets[q], size);
+                divide_query(view, members, offsets[q], size, range, out.data());
+            }
+        });
+        return out;
+    }, rows);
 }
-
-template void divide_by_query_range<float>(const Rows &, std::span<const std::int64_t>,
-                                           std::span<const std::int64_t>, float *, int);
-template void divide_by_query_range<double>(const Rows &, std::span<const std::int64_t>,
-                                            std::span<const std::int64_t>, double *, int);
 
 }  // namespace linrank

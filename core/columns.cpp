@@ -6,14 +6,31 @@
 namespace linrank {
 namespace {
 
+/// Entries sorted by key, those of a key in the order in which they come: each(put) calls put(key, index, value) for
+/// all of them.
+template <class Value, class Each>
+void sort_entries(std::int64_t n_keys, const Each &each, std::vector<std::int64_t> &offsets,
+                  std::vector<std::int32_t> &indices, std::vector<Value> &values) {
+    offsets.assign(n_keys + 1, 0);
+    each([&](std::int64_t key, std::int64_t, Value) { ++offsets[key + 1]; });
+    for (std::int64_t key = 0; key < n_keys; ++key) offsets[key + 1] += offsets[key];
+    indices.resize(offsets.back());
+    values.resize(offsets.back());
+    std::vector<std::int64_t> next(offsets.begin(), offsets.end() - 1);
+    each([&](std::int64_t key, std::int64_t index, Value x) {
+        if (next[key] == offsets[key + 1]) return;  // it was not there when counted: somebody writes to the values
+        const std::int64_t k = next[key]++;
+        indices[k] = std::int32_t(index);
+        values[k] = x;
+    });
+}
+
 template <class Value>
 Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int n_threads) {
     const std::int64_t m = rows.n_columns;
     DenseColumns<Value> out{std::vector<Value>(n * m), n, m};
     // Blocks of rows that stay in cache while every column takes its share of them.
-    constexpr std::int64_t block = 64;
-    parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
-        const std::int64_t begin = b * block, end = std::min(n, begin + block);
+    for_blocks(n, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t c = 0; c < m; ++c) {
             Value *column = out.values.data() + c * n;
             for (std::int64_t t = begin; t < end; ++t)
@@ -25,25 +42,13 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
 
 template <class Value>
 Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) {
-    const std::int64_t m = rows.n_columns;
-    CscColumns<Value> out{std::vector<std::int64_t>(m + 1, 0), {}, {}, n, m};
-    const auto for_each_nonzero = [&](const auto &body) {
+    CscColumns<Value> out{{}, {}, {}, n, rows.n_columns};
+    sort_entries(rows.n_columns, [&](const auto &put) {
         for (std::int64_t t = 0; t < n; ++t)
             for_each_entry(rows, row_at(order, t), [&](std::int64_t c, Value x) {
-                if (x != Value(0)) body(t, c, x);
+                if (x != Value(0)) put(c, t, x);
             });
-    };
-    for_each_nonzero([&](std::int64_t, std::int64_t c, Value) { ++out.offsets[c + 1]; });
-    for (std::int64_t c = 0; c < m; ++c) out.offsets[c + 1] += out.offsets[c];
-    out.positions.resize(out.offsets.back());
-    out.values.resize(out.offsets.back());
-    std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
-    for_each_nonzero([&](std::int64_t t, std::int64_t c, Value x) {
-        if (next[c] == out.offsets[c + 1]) return;  // it was 0 when counted: somebody writes to the values
-        const std::int64_t k = next[c]++;
-        out.positions[k] = std::int32_t(t);
-        out.values[k] = x;
-    });
+    }, out.offsets, out.positions, out.values);
     return out;
 }
 
@@ -68,14 +73,10 @@ double product(const CscColumns<Value> &columns, std::size_t c, std::span<const 
 
 std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
                                     std::span<const double> r, int n_threads) {
-    constexpr std::int64_t block = 64;
-    const auto n = std::int64_t(wanted.size());
     std::vector<double> out(wanted.size());
     std::visit([&](const auto &x) {
-        parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
-            const std::int64_t end = std::min(n, (b + 1) * block);
-            for (std::int64_t i = b * block; i < end; ++i)
-                out[i] = product(x, std::size_t(wanted[i]), r);
+        for_blocks(std::int64_t(wanted.size()), 64, n_threads, [&](std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i) out[i] = product(x, std::size_t(wanted[i]), r);
         });
     }, columns);
     return out;
@@ -89,42 +90,34 @@ Columns columns_of(const Rows &rows, Order order, int n_threads) {
     return std::visit([&](const auto &r) { return transpose(r, order, n, n_threads); }, rows);
 }
 
+namespace {
+
 template <class Value>
-NarrowRows<Value> narrow_rows(const CscColumns<Value> &columns, std::span<const std::int64_t> features) {
+Narrowed narrow(const CscColumns<Value> &columns, std::span<const std::int64_t> features) {
     NarrowRows<Value> out;
-    out.offsets.assign(columns.n_rows + 1, 0);
-    const auto entries = [&](std::int64_t c) {
-        return std::pair{std::size_t(columns.offsets[c]), std::size_t(columns.offsets[c + 1])};
-    };
-    for (const std::int64_t c : features)
-        for (auto [k, end] = entries(c); k < end; ++k) ++out.offsets[columns.positions[k] + 1];
-    for (std::size_t i = 1; i < out.offsets.size(); ++i) out.offsets[i] += out.offsets[i - 1];
-    out.values.resize(out.offsets.back());
-    out.columns.resize(out.offsets.back());
-    std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
-    for (std::size_t number = 0; number < features.size(); ++number)
-        for (auto [k, end] = entries(features[number]); k < end; ++k) {
-            const auto at = std::size_t(next[columns.positions[k]]++);
-            out.values[at] = columns.values[k];
-            out.columns[at] = std::int32_t(number);
-        }
+    sort_entries(columns.n_rows, [&](const auto &put) {
+        for (std::size_t number = 0; number < features.size(); ++number)
+            for (std::int64_t k = columns.offsets[features[number]]; k < columns.offsets[features[number] + 1]; ++k)
+                put(columns.positions[k], std::int64_t(number), columns.values[k]);
+    }, out.offsets, out.columns, out.values);
     return out;
 }
 
 template <class Value>
-std::vector<Value> narrow_rows(const DenseColumns<Value> &columns, std::span<const std::int64_t> features) {
+Narrowed narrow(const DenseColumns<Value> &columns, std::span<const std::int64_t> features) {
     const std::size_t n = std::size_t(columns.n_rows), m = features.size();
-    std::vector<Value> out(n * m);
+    NarrowRows<Value> out{std::vector<Value>(n * m), {}, {}};
     for (std::size_t c = 0; c < m; ++c) {
         const Value *column = columns.values.data() + std::size_t(features[c]) * n;
-        for (std::size_t t = 0; t < n; ++t) out[t * m + c] = column[t];
+        for (std::size_t t = 0; t < n; ++t) out.values[t * m + c] = column[t];
     }
     return out;
 }
 
-template std::vector<float> narrow_rows(const DenseColumns<float> &, std::span<const std::int64_t>);
-template std::vector<double> narrow_rows(const DenseColumns<double> &, std::span<const std::int64_t>);
-template NarrowRows<float> narrow_rows(const CscColumns<float> &, std::span<const std::int64_t>);
-template NarrowRows<double> narrow_rows(const CscColumns<double> &, std::span<const std::int64_t>);
+}  // namespace
+
+Narrowed narrow_rows(const Columns &columns, std::span<const std::int64_t> features) {
+    return std::visit([&](const auto &storage) { return narrow(storage, features); }, columns);
+}
 
 }  // namespace linrank

@@ -33,21 +33,17 @@ Columns columns_of(const Rows &rows, Order order, int n_threads);
 std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
                                     std::span<const double> r, int n_threads);
 
-/// Some columns of a sparse matrix, by rows again: row i has the entries of position i, its column c is
-/// features[c].
+/// Some columns by rows again: row i has the entries of position i, its column c is features[c]. Rows of a dense
+/// matrix lie one after the other, without columns and offsets.
 template <class Value>
 struct NarrowRows {
     std::vector<Value> values;
     std::vector<std::int32_t> columns;
     std::vector<std::int64_t> offsets;
 };
+using Narrowed = std::variant<NarrowRows<float>, NarrowRows<double>>;
 
-template <class Value>
-NarrowRows<Value> narrow_rows(const CscColumns<Value> &columns, std::span<const std::int64_t> features);
-
-/// The same of a dense matrix, one row after the other.
-template <class Value>
-std::vector<Value> narrow_rows(const DenseColumns<Value> &columns, std::span<const std::int64_t> features);
+Narrowed narrow_rows(const Columns &columns, std::span<const std::int64_t> features);
 
 inline std::int64_t n_rows(const Columns &columns) {
     return std::visit([](const auto &c) { return c.n_rows; }, columns);

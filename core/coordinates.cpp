@@ -6,22 +6,14 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t stale = 64;  // changes a row before scores are computed anew
 
-/// The entries of a sparse column in one query.
-template <class Value>
-struct SparseEntries {
+/// The entries of a column in one query, at `positions`, or from `first` on where all are there.
+template <class Value, bool sparse>
+struct ColumnEntries {
+    static constexpr bool is_sparse = sparse;
+    const Value *values;
+    std::int64_t n, first;
     const std::int32_t *positions;
-    const Value *values;
-    std::int64_t n;
-    std::int64_t position(std::int64_t k) const { return positions[k]; }
-    double value(std::int64_t k) const { return double(values[k]); }
-};
-
-template <class Value>
-struct DenseEntries {
-    std::int64_t first;
-    const Value *values;
-    std::int64_t n;
-    std::int64_t position(std::int64_t k) const { return first + k; }
+    std::int64_t position(std::int64_t k) const { return is_sparse ? positions[k] : first + k; }
     double value(std::int64_t k) const { return double(values[k]); }
 };
 
@@ -54,17 +46,14 @@ std::vector<double> Coordinates::scores() const {
 void Coordinates::restart(std::span<const double> w) {
     for (std::size_t p = 0; p < state_.rows.size(); ++p)
         state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
-    std::visit([&](const auto &storage) {
-        for (std::int64_t c = 0; c < n_features(); ++c) {
-            const double change = w[c] * factor(c);
-            if (change == 0.0) continue;
-            for_each_query(storage, c, [&](std::int64_t, const auto &entries) {
-                for (std::int64_t k = 0; k < entries.n; ++k)
-                    state_.rows[state_.place_of(entries.position(k))].m +=
-                        change * entries.value(k);
-            });
-        }
-    }, *columns_);
+    for (std::int64_t c = 0; c < n_features(); ++c) {
+        const double change = w[c] * factor(c);
+        if (change == 0.0) continue;
+        for_each_query(c, [&](std::int64_t, const auto &entries) {
+            for (std::int64_t k = 0; k < entries.n; ++k)
+                state_.rows[state_.place_of(entries.position(k))].m += change * entries.value(k);
+        });
+    }
     for (std::int64_t q = 0; q < state_.layering->n_queries(); ++q)
         if (state_.n_layers(q) > 1) state_.rebuild(q);
     n_touched_ = 0;
@@ -95,7 +84,7 @@ void Coordinates::prefetch_ahead(const std::int32_t *positions, std::int64_t n) 
 /// The same inside a query, which may be long.
 template <class Entries>
 void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
-    if constexpr (requires { entries.positions; }) {
+    if constexpr (Entries::is_sparse) {
         asm volatile("");
         if (k + 16 >= entries.n) return;
         const std::size_t p = state_.place_of(entries.position(k + 16));
@@ -104,31 +93,32 @@ void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
     }
 }
 
-template <class Storage, class Body>
-void Coordinates::for_each_query(const Storage &storage, std::int64_t column, const Body &body) const {
+template <class Body>
+void Coordinates::for_each_query(std::int64_t column, const Body &body) const {
     const Layering &l = *state_.layering;
-    if constexpr (requires { storage.positions; }) {
+    std::visit([&](const auto &storage) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
-        std::int64_t k = storage.offsets[column];
-        const std::int64_t end = storage.offsets[column + 1];
-        while (k < end) {
-            prefetch_ahead(storage.positions.data() + k, end - k);
-            const std::int64_t q = state_.spots[storage.positions[k]].query;
-            const std::int64_t last = state_.queries[q].end, begin = k;
-            while (k < end && storage.positions[k] < last) ++k;
-            if (state_.n_layers(q) > 1)
-                body(q, SparseEntries<Value>{storage.positions.data() + begin, storage.values.data() + begin,
-                                             k - begin});
+        if constexpr (requires { storage.positions; }) {
+            std::int64_t k = storage.offsets[column];
+            const std::int64_t end = storage.offsets[column + 1];
+            while (k < end) {
+                const std::int32_t *positions = storage.positions.data() + k;
+                prefetch_ahead(positions, end - k);
+                const std::int64_t q = state_.spots[*positions].query;
+                const std::int64_t last = state_.queries[q].end, begin = k;
+                while (k < end && storage.positions[k] < last) ++k;
+                if (state_.n_layers(q) > 1)
+                    body(q, ColumnEntries<Value, true>{storage.values.data() + begin, k - begin, 0, positions});
+            }
+        } else {
+            const Value *values = storage.values.data() + column * storage.n_rows;
+            for (std::int64_t q = 0; q < l.n_queries(); ++q) {
+                const std::int64_t begin = l.offsets[q];
+                if (state_.n_layers(q) > 1)
+                    body(q, ColumnEntries<Value, false>{values + begin, l.offsets[q + 1] - begin, begin, nullptr});
+            }
         }
-    } else {
-        using Value = typename std::decay_t<decltype(storage.values)>::value_type;
-        const Value *values = storage.values.data() + column * storage.n_rows;
-        for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-            const std::int64_t begin = l.offsets[q];
-            if (state_.n_layers(q) > 1)
-                body(q, DenseEntries<Value>{begin, values + begin, l.offsets[q + 1] - begin});
-        }
-    }
+    }, *columns_);
 }
 
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
@@ -174,15 +164,6 @@ void Coordinates::add_to_column_bound(std::int64_t q, const Entries &entries, Sc
         const double range = std::max(below.high, x) - std::min(below.low, x);
         known.bound += 0.25 * state_.omega(q, std::int64_t(p)) * range * range;
     }
-}
-
-template <class Storage>
-void Coordinates::find_column_bound(const Storage &storage, std::int64_t column, Scratch &scratch) {
-    ColumnBound known{0.0, 0.0, 0.0};
-    for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
-        add_to_column_bound(q, entries, scratch, known);
-    });
-    column_bounds_[column] = known;
 }
 
 /// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
@@ -245,16 +226,17 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     out.hessian += hessian;
 }
 
-template <class Storage>
-CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t column, Curvature curvature,
-                                      Scratch &scratch) {
+CoordinateBound Coordinates::bound_of(std::int64_t column, Curvature curvature, Scratch &scratch) {
     ColumnBound &known = column_bounds_[column];
-    if (known.bound < 0) find_column_bound(storage, column, scratch);
+    if (known.bound < 0) {
+        known = {0.0, 0.0, 0.0};
+        for_each_query(column, [&](std::int64_t q, const auto &entries) {
+            add_to_column_bound(q, entries, scratch, known);
+        });
+    }
     CoordinateBound out{0, 0, known.bound, known.range};
     if (!(known.bound > 0)) return out;
-    for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
-        add_slope(q, entries, scratch, out);
-    });
+    for_each_query(column, [&](std::int64_t q, const auto &entries) { add_slope(q, entries, scratch, out); });
     if (curvature == Curvature::paper) out.bound = total_weight_ * known.largest * known.largest;
     // A second derivative that rounding made too small would promise too much.
     out.hessian = curvature == Curvature::local ? std::max(1.000001 * out.hessian, 1e-10 * known.bound)
@@ -320,52 +302,30 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
     }
 }
 
-template <class Storage>
-void Coordinates::move(const Storage &storage, std::int64_t column, double change) {
-    for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
-        move_query(q, entries, change);
-        n_touched_ += entries.n;
-    });
-}
-
-template <class Storage>
-Sweep Coordinates::sweep_columns(const Storage &storage, std::span<double> w,
-                                 std::span<const std::int64_t> features, Penalty penalty, double alpha,
-                                 Curvature curvature) {
+Sweep Coordinates::sweep(std::span<double> w, std::span<const std::int64_t> features, Penalty penalty,
+                         double alpha, Curvature curvature) {
     Sweep done;
     for (const std::int64_t r : features) {
-        const CoordinateBound bound = bound_of(storage, r, curvature, scratch_);
-        double &weight = w[r];
-        const CoordinateStep step(bound, weight, penalty, alpha);
+        const CoordinateStep step(bound_of(r, curvature, scratch_), w[r], penalty, alpha);
         if (step.step == 0.0) continue;
-        move(storage, r, factor(r) * step.step);
-        weight += step.step;
+        for_each_query(r, [&](std::int64_t q, const auto &entries) {
+            move_query(q, entries, factor(r) * step.step);
+            n_touched_ += entries.n;
+        });
+        w[r] += step.step;
         done.decrease += step.decrease;
         ++done.n_moved;
     }
-    return done;
-}
-
-Sweep Coordinates::sweep(std::span<double> w, std::span<const std::int64_t> features, Penalty penalty,
-                         double alpha, Curvature curvature) {
-    const Sweep done = std::visit([&](const auto &storage) {
-        return sweep_columns(storage, w, features, penalty, alpha, curvature);
-    }, *columns_);
     if (n_touched_ > stale * state_.layering->n_rows()) restart(w);
     return done;
 }
 
 void Coordinates::measure(std::span<const std::int64_t> features, Curvature curvature,
                           std::span<CoordinateBound> out, int n_threads) {
-    constexpr std::int64_t share = 256;  // features a task
-    const auto n = std::int64_t(features.size());
-    std::visit([&](const auto &storage) {
-        parallel_for((n + share - 1) / share, n_threads, [&](std::int64_t b) {
-            Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
-            for (std::int64_t i = b * share; i < std::min(n, (b + 1) * share); ++i)
-                out[i] = bound_of(storage, features[i], curvature, scratch);
-        });
-    }, *columns_);
+    for_blocks(std::int64_t(features.size()), 256, n_threads, [&](std::int64_t first, std::int64_t last) {
+        Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
+        for (std::int64_t i = first; i < last; ++i) out[i] = bound_of(features[i], curvature, scratch);
+    });
 }
 
 }  // namespace linrank

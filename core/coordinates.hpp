@@ -63,23 +63,15 @@ private:
         double bound = -1, range = 0, largest = 0;
     };
 
-    template <class Storage>
-    Sweep sweep_columns(const Storage &, std::span<double>, std::span<const std::int64_t>, Penalty, double,
-                        Curvature);
-    template <class Storage>
-    CoordinateBound bound_of(const Storage &, std::int64_t column, Curvature, Scratch &);
-    template <class Storage>
-    void find_column_bound(const Storage &, std::int64_t column, Scratch &);
+    CoordinateBound bound_of(std::int64_t column, Curvature, Scratch &);
     template <class Entries>
     void add_to_column_bound(std::int64_t q, const Entries &, Scratch &, ColumnBound &) const;
     template <class Entries>
     void add_slope(std::int64_t q, const Entries &, Scratch &, CoordinateBound &) const;
-    template <class Storage>
-    void move(const Storage &, std::int64_t column, double change);
     template <class Entries>
     void move_query(std::int64_t q, const Entries &, double change);
-    template <class Storage, class Body>
-    void for_each_query(const Storage &, std::int64_t column, const Body &) const;
+    template <class Body>
+    void for_each_query(std::int64_t column, const Body &) const;
 
     void prefetch_ahead(const std::int32_t *positions, std::int64_t n) const;
     template <class Entries>

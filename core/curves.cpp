@@ -38,39 +38,6 @@ void take(const DenseRows<Value> &rows, std::int64_t feature, std::int64_t begin
     for (std::int64_t i = 0; i < n; ++i) out[i] = cell[i * rows.stride];
 }
 
-/// f_c of the n <= block_rows rows from `begin` on.
-template <class Value>
-void evaluate(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c, std::int64_t begin,
-              std::int64_t n, Block &out) {
-    const std::int64_t first = curves.offsets[c], n_knots = curves.offsets[c + 1] - first;
-    const auto t = curves.knots.subspan(first, n_knots);
-    const double *values = curves.values.data() + first + c, *slopes = curves.slopes.data() + first + c;
-    Block x;
-    take(rows, curves.feature[c], begin, n, x);
-    if (n_knots == 0) {
-        for (std::int64_t i = 0; i < n; ++i) out[i] = values[0] + slopes[0] * x[i];
-        return;
-    }
-    Places piece;
-    search(t, {x.data(), std::size_t(n)}, piece);
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t p = piece[i];
-        out[i] = values[p] + slopes[p] * (x[i] - t[p > 0 ? p - 1 : 0]);
-    }
-}
-
-/// body(x, begin, n) for every block of the rows x, which are dense.
-template <class Body>
-void for_each_block(const Rows &rows, int n_threads, const Body &body) {
-    std::visit([&](const auto &x) {
-        if constexpr (requires { x.stride; })
-            parallel_for((x.n_rows + block_rows - 1) / block_rows, n_threads, [&](std::int64_t b) {
-                body(x, b * block_rows, std::min(block_rows, x.n_rows - b * block_rows));
-            });
-        else throw std::invalid_argument("curves take dense rows");
-    }, rows);
-}
-
 struct Piece {
     double value, slope, origin;
 };
@@ -86,6 +53,41 @@ std::vector<Piece> pieces_of(const Curves &curves) {
         }
     }
     return found;
+}
+
+/// The feature of function c, and the pieces that it is in, of the n <= block_rows rows from `begin` on.
+template <class Value>
+void find_block(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c, std::int64_t begin, std::int64_t n,
+                Block &x, Places &piece) {
+    take(rows, curves.feature[c], begin, n, x);
+    const std::int64_t first = curves.offsets[c];
+    search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {x.data(), std::size_t(n)}, piece);
+}
+
+/// f_c of these rows.
+template <class Value>
+void evaluate(const DenseRows<Value> &rows, const Curves &curves, const std::vector<Piece> &table, std::int64_t c,
+              std::int64_t begin, std::int64_t n, Block &out) {
+    Block x;
+    Places piece;
+    find_block(rows, curves, c, begin, n, x, piece);
+    const Piece *own = table.data() + curves.offsets[c] + c;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Piece &on = own[piece[i]];
+        out[i] = on.value + on.slope * (x[i] - on.origin);
+    }
+}
+
+/// body(x, begin, n) for every block of the rows x, which are dense.
+template <class Body>
+void for_each_block(const Rows &rows, int n_threads, const Body &body) {
+    std::visit([&](const auto &x) {
+        if constexpr (requires { x.stride; })
+            for_blocks(x.n_rows, block_rows, n_threads, [&](std::int64_t first, std::int64_t last) {
+                body(x, first, last - first);
+            });
+        else throw std::invalid_argument("curves take dense rows");
+    }, rows);
 }
 
 /// body(c, at, n, value, piece) for blocks of positions [first, last) and all functions: value(k) and piece(k) are
@@ -114,24 +116,29 @@ void for_each_function(const Rows &rows, Order order, const Curves &curves, cons
 
 }  // namespace
 
-template <class Value>
-void map_rows(const Rows &rows, const Curves &curves, Value *out, int n_threads) {
-    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
-        Block f;
-        for (std::int64_t c = 0; c < curves.size(); ++c) {
-            evaluate(x, curves, c, begin, n, f);
-            Value *cell = out + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = Value(f[i]);
-        }
-    });
+Values map_rows(const Rows &rows, const Curves &curves, int n_threads) {
+    return std::visit([&]<class Storage>(const Storage &) -> Values {
+        std::vector<typename Storage::value_type> out(n_rows(rows) * curves.size());
+        const std::vector<Piece> table = pieces_of(curves);
+        for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
+            Block f;
+            for (std::int64_t c = 0; c < curves.size(); ++c) {
+                evaluate(x, curves, table, c, begin, n, f);
+                auto *cell = out.data() + begin * curves.size() + c;
+                for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = typename Storage::value_type(f[i]);
+            }
+        });
+        return out;
+    }, rows);
 }
 
 void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads) {
+    const std::vector<Piece> table = pieces_of(curves);
     for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
         Block f;
         std::fill_n(out + begin, n, 0.0);
         for (std::int64_t c = 0; c < curves.size(); ++c) {
-            evaluate(x, curves, c, begin, n, f);
+            evaluate(x, curves, table, c, begin, n, f);
             for (std::int64_t i = 0; i < n; ++i) out[begin + i] += f[i];
         }
     });
@@ -142,11 +149,7 @@ void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, i
         Block values;
         Places piece;
         for (std::int64_t c = 0; c < curves.size(); ++c) {
-            const std::int64_t first = curves.offsets[c];
-            take(x, curves.feature[c], begin, n, values);
-            piece.fill(0);
-            if (curves.offsets[c + 1] > first)
-                search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {values.data(), std::size_t(n)}, piece);
+            find_block(x, curves, c, begin, n, values, piece);
             std::uint8_t *cell = pieces + begin * curves.size() + c;
             for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = std::uint8_t(piece[i]);
         }
@@ -157,8 +160,7 @@ void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::
                 std::span<const double> lines, std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
     const std::vector<Piece> table = pieces_of(curves);
-    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         std::fill(out.begin() + first, out.begin() + last, 0.0);
         for_each_function(rows, order, curves, pieces, first, last,
                           [&](std::int64_t c, std::int64_t at, std::int64_t n_now, const auto &value, const auto &piece) {
@@ -179,8 +181,7 @@ void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 16);
     const std::vector<Piece> table = pieces_of(curves);
     std::vector<std::vector<double>> parts(n_tasks);
-    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+    for_parts(n, n_tasks, n_threads, [&](std::int64_t task, std::int64_t first, std::int64_t last) {
         auto &part = parts[task];
         part.assign(out.size(), 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
@@ -200,8 +201,5 @@ void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::
     });
     reduce(parts, out, n_threads);
 }
-
-template void map_rows(const Rows &, const Curves &, float *, int);
-template void map_rows(const Rows &, const Curves &, double *, int);
 
 }  // namespace linrank

@@ -24,9 +24,8 @@ struct Curves {
 
 // Rows are dense: std::invalid_argument for others.
 
-/// out[i * curves.size() + c] = f_c(x_i), in double and rounded once. NaN stays NaN.
-template <class Value>
-void map_rows(const Rows &rows, const Curves &curves, Value *out, int n_threads);
+/// f_c(x_i) at [i * curves.size() + c], in double and rounded once. NaN stays NaN.
+Values map_rows(const Rows &rows, const Curves &curves, int n_threads);
 
 /// out[i] = Σ_c f_c(x_i), added in the order of the functions.
 void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "simd.hpp"
 
@@ -44,19 +45,9 @@ struct DominationSums {
     double slope = 0;  // ∇L·z
     double odds = 0;   // Σ ω ρ (log Z - m)
     double trace = 0;  // of ∇²L
+    double weight = 0, slope_size = 0;  // Σ ω, Σ (|parts of ∇L|·|z|)
     // Bounds of rounding: of L, of ∇L·z, and of ∇L (2-norm, squared).
     double value_error = 0, slope_error = 0, squared_error = 0;
-
-    DominationSums &operator+=(const DominationSums &other) {
-        value += other.value;
-        slope += other.slope;
-        odds += other.odds;
-        trace += other.trace;
-        value_error += other.value_error;
-        slope_error += other.slope_error;
-        squared_error += other.squared_error;
-        return *this;
-    }
 };
 
 /// Sums by layer, of one thread: their memory serves many queries.
@@ -64,7 +55,8 @@ struct LayerScratch {
     std::vector<double> peak, mass;        // max m, Σ u e^{m - peak}
     std::vector<double> log_below, below;  // log Z, Z e^{-peak}; of a product the mean below
     std::vector<double> sums, other;
-    double largest = 0, weight = 0, slope_size = 0;  // max |m|, Σ ω, Σ (|parts of ∇L|·|z|)
+    std::vector<DominationSums> of_part;
+    std::vector<double> largest;  // max |m|, by part
 };
 
 /// What loops over the rows of a query look at: as a local copy, which no store to an array can touch.
@@ -104,36 +96,33 @@ protected:
     /// Calls body(part, first, last) with ranges of positions.
     template <class Body>
     void for_each_part(const Body &body) const {
-        const std::int64_t n = end_ - begin_;
-        parallel_for(n_parts_, n_threads_, [&](std::int64_t k) {
-            body(k, begin_ + n * k / n_parts_, begin_ + n * (k + 1) / n_parts_);
+        for_parts(end_ - begin_, n_parts_, n_threads_, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+            body(k, begin_ + first, begin_ + last);
         });
     }
-    /// Calls body(first, last, cells), where cells hold n_sums numbers by layer one after the other, all
+    /// Calls body(part, first, last, cells), where cells hold n_sums numbers by layer one after the other, all
     /// `start`, several times over: position t adds to RowView::cell, for sums into the same cell row by row
-    /// would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of the parts.
+    /// would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of
+    /// the parts, and returns the sum of what `body` returned.
     template <class Body, class Join>
-    void gather(std::vector<double> &out, int n_sums, double start, const Body &body,
-                            const Join &join) const {
+    DominationSums gather(std::vector<double> &out, int n_sums, double start, const Body &body, const Join &join) const {
         const std::size_t size = std::size_t(n_sums * n_layers_);
         const std::size_t lanes = std::size_t(rows_.last_lane + 1);
         out.assign(size * lanes * n_parts_, start);
+        scratch_.of_part.assign(n_parts_, {});
         for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            body(first, last, out.data() + std::size_t(k) * size * lanes);
+            scratch_.of_part[k] = body(k, first, last, out.data() + std::size_t(k) * size * lanes);
         });
         for (std::size_t k = 1; k < lanes * std::size_t(n_parts_); ++k)
             for (std::size_t c = 0; c < size; ++c) out[c] = join(out[c], out[k * size + c]);
         out.resize(size);
+        return sum_of(scratch_.of_part);
     }
     template <class Body>
-    void sum(std::vector<double> &out, int n_sums, const Body &body) const {
-        gather(out, n_sums, 0.0, body, [](double a, double b) { return a + b; });
+    DominationSums sum(std::vector<double> &out, int n_sums, const Body &body) const {
+        return gather(out, n_sums, 0.0, body, std::plus());
     }
 
-    /// The part that begins at position `first`.
-    std::size_t part_of(std::int64_t first) const {
-        return std::size_t(((first - begin_ + 1) * n_parts_ - 1) / (end_ - begin_));
-    }
     bool is_void() const { return n_layers_ < 2; }
     const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
     const int n_threads_;
@@ -161,25 +150,26 @@ public:
         find_peaks();
         find_masses();
         DominationSums sums = find_risks();
-        sums += find_gradient();
+        add_sums(sums, find_gradient());
         bound_rounding(sums);
         return sums;
     }
 
 private:
     void find_peaks() {
-        const auto body = [&](std::int64_t first, std::int64_t last, double *peak) {
+        const auto body = [&](std::int64_t, std::int64_t first, std::int64_t last, double *peak) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_;
             for (std::int64_t t = first; t < last; ++t)
                 if (!r.is_void(t)) peak[r.cell(t, 1)] = std::max(peak[r.cell(t, 1)], r.m(z, t));
+            return {};
         };
         gather(scratch_.peak, 1, nothing, body, [](double a, double b) { return std::max(a, b); });
     }
     void find_masses() {
         double *share = point_.share_.data();
         const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
-        sum(scratch_.mass, 1, [&](std::int64_t first, std::int64_t last, double *mass) {
+        sum(scratch_.mass, 1, [&](std::int64_t, std::int64_t first, std::int64_t last, double *mass) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_, *top = peak.data();
             for (std::int64_t t = first; t < last; ++t)  // a row without weight may lie above the peak
@@ -187,6 +177,7 @@ private:
             simd().exp_vector(last - first, share + first);
             for (std::int64_t t = first; t < last; ++t)
                 mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
+            return {};
         });
         double *log_mass = point_.shares_.log_mass(q_);
         for (std::size_t k = 0; k < mass_of.size(); ++k)
@@ -205,25 +196,16 @@ private:
             below[k] = peak == nothing ? 0.0 : std::exp(log_below[k] - peak);
         }
         std::vector<double> &risks = scratch_.sums;
-        DominationSums of_part[most_parts], total;
-        double largest_of_part[most_parts], weight_of_part[most_parts];
-        sum(risks, 2, [&](std::int64_t first, std::int64_t last, double *risk) {
-            const std::size_t part = part_of(first);
-            of_part[part] = add_risks(first, last, risk, largest_of_part[part], weight_of_part[part]);
+        scratch_.largest.assign(n_parts_, 0.0);
+        DominationSums total = sum(risks, 2, [&](std::int64_t part, std::int64_t first, std::int64_t last, double *risk) {
+            return add_risks(first, last, risk, scratch_.largest[part]);
         });
-        scratch_.largest = scratch_.weight = 0;
-        for (std::int64_t k = 0; k < n_parts_; ++k) {
-            scratch_.largest = std::max(scratch_.largest, largest_of_part[k]);
-            scratch_.weight += weight_of_part[k];
-        }
         std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
         std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
-        for (std::int64_t k = 0; k < n_parts_; ++k) total += of_part[k];
         for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
         return total;
     }
-    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk,
-                                              double &largest, double &weight) const {
+    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk, double &largest) const {
         const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
         const double *own = point_.share_.data();
         double *rho = point_.rho_.data();
@@ -255,11 +237,10 @@ private:
             all += w;
         }
         largest = far;
-        weight = all;
         if (!r.u) value += r.c * sum_of_logs(last - first, e_odds + first);
         else
             for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(e_odds[t]);
-        return {.value = value, .odds = odds_sum};
+        return {.value = value, .odds = odds_sum, .weight = all};
     }
     DominationSums find_gradient() {
         double *share = point_.share_.data(), *gradient = point_.gradient.data();
@@ -269,8 +250,8 @@ private:
         std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
         for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
         // The gradient sums to 0, so that the slope does not depend on the origin of z.
-        double slope_of_part[most_parts], size_of_part[most_parts];
-        sum(squares, 1, [&](std::int64_t first, std::int64_t last, double *square) {
+        DominationSums total = sum(squares, 1, [&](std::int64_t, std::int64_t first, std::int64_t last,
+                                                   double *square) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_, *factor = scale.data();
             double slope = 0, size = 0;
@@ -284,16 +265,9 @@ private:
                 size += (part * pull[k] + r.weight(t) * rho[t]) * std::abs(z[t] - r.origin);
                 square[r.cell(t, 1)] += part * part;
             }
-            slope_of_part[part_of(first)] = slope;
-            size_of_part[part_of(first)] = size;
+            return {.slope = slope, .slope_size = size};
         });
         point_.shares_.average_below_squared(q_, squares.data(), below.data());
-        DominationSums total;
-        scratch_.slope_size = 0;
-        for (std::int64_t k = 0; k < n_parts_; ++k) {
-            total.slope += slope_of_part[k];
-            scratch_.slope_size += size_of_part[k];
-        }
         for (std::size_t k = 0; k < below.size(); ++k)
             total.trace -= point_.square_risk_[cell_ + k] * below[k];
         return total;
@@ -302,7 +276,7 @@ private:
     // are the odds log Z - m by K = μ(n + 32 + 8 max(|m|, |log Z|)), in all; ρ and the shares are off by a few K
     // of themselves, each loss log(1 + e^odds) by a few K, and the sums over the rows by nμ.
     void bound_rounding(DominationSums &sums) const {
-        double largest = scratch_.largest, risk = 0;
+        double largest = std::ranges::max(scratch_.largest), risk = 0;
         for (std::size_t k = 1; k < std::size_t(n_layers_); ++k) {
             const double log_below = std::abs(scratch_.log_below[k]);
             if (log_below < 1e300) largest = std::max(largest, log_below);
@@ -310,8 +284,8 @@ private:
         }
         const double K = 0x1p-53 * (double(end_ - begin_) + 32.0 + 8.0 * largest);
         const double of_gradient = 16.0 * K * risk;  // ∇L = π T - ω ρ, where Σ π T = Σ ω ρ
-        sums.value_error = 4.0 * K * (scratch_.weight + sums.value);
-        sums.slope_error = 20.0 * K * scratch_.slope_size;
+        sums.value_error = 4.0 * K * (sums.weight + sums.value);
+        sums.slope_error = 20.0 * K * sums.slope_size;
         sums.squared_error = of_gradient * of_gradient;
     }
 
@@ -338,7 +312,7 @@ public:
         const std::size_t n = std::size_t(n_layers_);
         const double origin = v[begin_];  // ∇²L·1 = 0
         std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
-        sum(sums, 2, [&](std::int64_t first, std::int64_t last, double *mean) {
+        sum(sums, 2, [&](std::int64_t, std::int64_t first, std::int64_t last, double *mean) -> DominationSums {
             const RowView r = rows_;
             for (std::int64_t t = first; t < last; ++t) {
                 const double x = v[t] - origin;
@@ -346,6 +320,7 @@ public:
                 cells[0] += share[t] * x;
                 cells[r.n_layers] += r.weight(t) * rho[t] * (1.0 - rho[t]) * x;
             }
+            return {};
         });
         below.resize(n);
         drawn.resize(n);
@@ -378,20 +353,6 @@ double entropy(double x) {
     return -x * std::log(x) - (x < 1.0 ? (1.0 - x) * std::log1p(-x) : 0.0);
 }
 
-/// Calls body(chunk, query, threads, scratch): one thread for the queries of a chunk, all for a long one.
-template <class Body>
-void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Body &body) {
-    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-        const QueryChunk &chunk = chunks[c];
-        if (chunk.is_long) return;
-        LayerScratch scratch;
-        for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1, scratch);
-    });
-    LayerScratch scratch;
-    for (std::size_t c = 0; c < chunks.size(); ++c)
-        if (chunks[c].is_long) body(std::int64_t(c), chunks[c].first, n_threads, scratch);
-}
-
 }  // namespace
 
 DominationPoint::DominationPoint(const Layering &layering, std::span<const double> z, int n_threads)
@@ -400,12 +361,10 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
       pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
     const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<DominationSums> sums(chunks.size());
-    for_each_query(chunks, n_threads,
-                   [&](std::int64_t c, std::int64_t q, int threads, LayerScratch &scratch) {
-        sums[c] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
+    for_each_query<LayerScratch>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, LayerScratch &scratch) {
+        add_sums(sums[c], DominationSweep(*this, q, chunks[c].is_long ? n_threads : 1, scratch).evaluate(z.data()));
     });
-    DominationSums total;
-    for (const DominationSums &s : sums) total += s;
+    const DominationSums total = sum_of(sums);
     value = total.value;
     slope = total.slope;
     linear_ = total.odds - total.slope;
@@ -420,9 +379,8 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
 void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
                                int n_threads) const {
     const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
-    for_each_query(chunks, n_threads,
-                   [&](std::int64_t, std::int64_t q, int threads, LayerScratch &scratch) {
-        DominationProduct(*this, q, threads, scratch).multiply(v.data(), out.data());
+    for_each_query<LayerScratch>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, LayerScratch &scratch) {
+        DominationProduct(*this, q, chunks[c].is_long ? n_threads : 1, scratch).multiply(v.data(), out.data());
     });
 }
 

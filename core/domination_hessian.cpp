@@ -1,6 +1,6 @@
 #include "domination_hessian.hpp"
 
-#include <cmath>
+#include <deque>
 
 namespace linrank {
 
@@ -48,10 +48,10 @@ LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoin
     const std::int64_t fitting = std::max<std::int64_t>(1, most_mean_cells / std::max<std::int64_t>(1, size));
     const std::int64_t n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
     std::vector<std::vector<double>> parts(n_parts);
-    parallel_for(n_parts, n_threads, [&](std::int64_t p) {
+    for_parts(length, n_parts, n_threads, [&](std::int64_t p, std::int64_t first, std::int64_t last) {
         std::vector<double> &sums = parts[p];
         sums.assign(size, 0.0);
-        for (std::int64_t t = begin + length * p / n_parts; t < begin + length * (p + 1) / n_parts; ++t)
+        for (std::int64_t t = begin + first; t < begin + last; ++t)
             RowRange<Storage>(storage, order, t, 1)
                 .add(point.share().data() + t, sums.data() + l.levels[t] * n);
     });
@@ -78,15 +78,14 @@ class DominationGram {
     using Real = typename Storage::value_type;
 
 public:
-    DominationGram(const Storage &storage, Order order, const DominationPoint &point)
-        : storage_(storage), order_(order), point_(point), n_(storage.n_columns),
-          padded_((n_ + 15) / 16 * 16) {}
+    DominationGram(const Storage &storage, Order order, const DominationPoint &point, std::int64_t padded)
+        : storage_(storage), order_(order), point_(point), x_(storage.n_columns), rows_(sum, padded),
+          layers_(sum, padded, 16) {}
 
-    std::vector<double> product;  // on and above the diagonal, padded; empty if nothing was added
+    std::vector<double> sum;  // on and above the diagonal, padded; empty if nothing was added
 
     /// The positions [first, last) of query q.
     void add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first, std::int64_t last) {
-        open();
         const RowRange<Storage> rows(storage_, order_, first, last - first);
         for (std::int64_t t = first; t < last; ++t) {
             const RowTerms terms(point_, q, t);
@@ -95,19 +94,19 @@ public:
             const auto k = std::size_t(point_.layering().levels[t]);
             const double of_layer = terms.pulled / d, of_lower = terms.own / d;
             const double *mean = means.of(k), *under = means.under(k);
-            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            Real *a = rows_.a(), *b = rows_.b();
             rows.unpack(t - first, x_.data());
-            for (std::int64_t c = 0; c < n_; ++c) {
+            for (std::size_t c = 0; c < x_.size(); ++c) {
                 const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
                 a[c] = Real(x);
                 b[c] = Real(d * x);
             }
-            if (++filled_ == block_rows) flush();
+            rows_.add();
+            if (rows_.is_at_start()) layers_.flush();
         }
     }
     /// Every other term of query q but those that add_rows found.
     void add_layers(const LayerMeans &means, std::int64_t q) {
-        open();
         const Layering &l = point_.layering();
         const auto n_layers = std::size_t(l.n_levels[q]);
         const auto cell = std::size_t(l.first_cell[q]);
@@ -125,48 +124,29 @@ public:
         }
     }
     void flush() {
-        if (product.empty()) return;
-        simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-        filled_ = 0;
-        flush_layers();
+        rows_.flush();
+        layers_.flush();
     }
 
 private:
-    static constexpr std::int64_t block_rows = 96, block_layers = 16;
-
-    void open() {
-        if (!product.empty()) return;
-        product.assign(padded_ * padded_, 0.0);
-        a_.assign(block_rows * padded_, Real(0));
-        b_ = a_;
-        la_.assign(block_layers * padded_, 0.0);
-        lb_ = la_;
-        x_.resize(n_);
-    }
-    /// product += factor (x - origin)(x - origin)ᵀ.
+    /// sum += factor (x - origin)(x - origin)ᵀ.
     void add_square(double factor, const double *x, const double *origin) {
         if (factor == 0.0 || x == origin) return;
-        double *a = la_.data() + filled_layers_ * padded_, *b = lb_.data() + filled_layers_ * padded_;
-        for (std::int64_t c = 0; c < n_; ++c) {
+        double *a = layers_.a(), *b = layers_.b();
+        for (std::size_t c = 0; c < x_.size(); ++c) {
             a[c] = x[c] - origin[c];
             b[c] = factor * a[c];
         }
-        if (++filled_layers_ == block_layers) flush_layers();
-    }
-    void flush_layers() {
-        simd().of<double>().add_cross_product(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
-        filled_layers_ = 0;
+        layers_.add();
     }
 
     const Storage &storage_;
     const Order order_;
     const DominationPoint &point_;
-    const std::int64_t n_, padded_;
-    std::vector<Real> a_, b_;       // rows of the block at hand, and the same times d
-    std::vector<double> la_, lb_;   // the same for vectors of layers
     std::vector<double> x_;
     std::vector<double> coupling_;  // by layer: Σ π_j T_κ b_j / d_j
-    std::int64_t filled_ = 0, filled_layers_ = 0;
+    CrossProduct<Real> rows_;
+    CrossProduct<double> layers_;  // of vectors of layers
 };
 
 }  // namespace
@@ -176,33 +156,26 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
     const PaddedSquare square(n_columns(rows));
     const Layering &l = point.layering();
     const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
+    const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
     std::vector<std::vector<double>> parts;
     std::visit([&]<class Storage>(const Storage &storage) {
-        const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
-        std::vector<DominationGram<Storage>> grams(n, {storage, order, point});
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-            if (chunks[c].is_long) return;
-            for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q) {
-                if (l.n_levels[q] < 2) continue;
-                const LayerMeans means(storage, order, point, q, 1);
-                DominationGram<Storage> &gram = grams[c];
-                gram.add_rows(means, q, l.offsets[q], l.offsets[q + 1]);
-                gram.add_layers(means, q);
-            }
+        std::deque<DominationGram<Storage>> grams;
+        for (std::int64_t k = 0; k < n; ++k) grams.emplace_back(storage, order, point, square.padded);
+        for_each_query<std::monostate>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, std::monostate) {
+            if (l.n_levels[q] < 2) return;
+            const std::int64_t begin = l.offsets[q], end = l.offsets[q + 1];
+            const bool is_long = chunks[c].is_long;
+            const LayerMeans means(storage, order, point, q, is_long ? n_threads : 1);
+            if (is_long)
+                for_parts(end - begin, n, n_threads, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+                    grams[k].add_rows(means, q, begin + first, begin + last);
+                });
+            else grams[c].add_rows(means, q, begin, end);
+            grams[is_long ? 0 : c].add_layers(means, q);
         });
-        for (const QueryChunk &chunk : chunks) {
-            if (!chunk.is_long) continue;
-            const LayerMeans means(storage, order, point, chunk.first, n_threads);
-            const std::int64_t begin = l.offsets[chunk.first];
-            const std::int64_t length = l.offsets[chunk.first + 1] - begin;
-            parallel_for(n, n_threads, [&](std::int64_t k) {
-                grams[k].add_rows(means, chunk.first, begin + length * k / n, begin + length * (k + 1) / n);
-            });
-            grams[0].add_layers(means, chunk.first);
-        }
         for (DominationGram<Storage> &gram : grams) {
             gram.flush();
-            if (!gram.product.empty()) parts.push_back(std::move(gram.product));
+            parts.push_back(std::move(gram.sum));
         }
     }, rows);
     return square.sum(parts, 1.0, n_threads);

@@ -150,15 +150,21 @@ std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
     return end;
 }
 
+void FactorDescent::find_gradient(std::int64_t q, const double *v, const std::vector<double> &weights,
+                                  Scratch &s) const {
+    const FactorQuery here = query(q);
+    rows_.scores(q, weights, s.local, s.t);
+    s.v.compute(here, v);
+    s.gradient.resize(here.n_rows() * here.n_factors);
+    factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
+}
+
 void FactorDescent::find_direction(Direction &d, Scratch &s) {
     const FactorQuery here = query(d.query);
     const std::int64_t n = here.n_rows(), K = here.n_factors;
     const double *v = at(start_, d.query);
     double *w = at(reached_, d.query);  // the direction, until the step is known
-    rows_.scores(d.query, weights_, s.local, s.t);
-    s.v.compute(here, v);
-    s.gradient.resize(n * K);
-    factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
+    find_gradient(d.query, v, weights_, s);
     double steepest = 0;
     for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t k = 0; k < K && here.bound[i] > 0; ++k)
@@ -236,13 +242,9 @@ double FactorDescent::linear_decrease(int n_threads) const {
         Scratch s;
         for (std::int64_t i = task; i < n_queries; i += n_tasks) {
             const std::int64_t q = order_[i];
-            const FactorQuery here = query(q);
-            const double *v = accepted_.data() + rows_.first(q) * here.n_factors;
-            rows_.scores(q, accepted_weights_, s.local, s.t);
-            s.v.compute(here, v);
-            s.gradient.resize(here.n_rows() * here.n_factors);
-            factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
-            by_query[i] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
+            const double *v = accepted_.data() + rows_.first(q) * problem_.n_factors;
+            find_gradient(q, v, accepted_weights_, s);
+            by_query[i] = linrank::linear_decrease(query(q), problem_.constraint, v, s.gradient.data());
         }
     });
     return std::accumulate(by_query.begin(), by_query.end(), 0.0);

@@ -181,6 +181,8 @@ private:
     std::int64_t end_of_batch(std::int64_t first) const;
     /// The queries order_[first .. end), from the directions to the point where the next epoch starts.
     void batch(std::int64_t first, std::int64_t end, double momentum, int n_threads);
+    /// ∂f/∂v of a query at v and β, into the scratch.
+    void find_gradient(std::int64_t q, const double *v, const std::vector<double> &weights, Scratch &) const;
     void find_direction(Direction &, Scratch &);
     void find_steps(std::span<Direction> batch);
     /// The best step along a direction, the others where they are.

@@ -76,20 +76,14 @@ std::vector<double> long_product(const Storage &storage, Order order, const Pair
                                  std::int64_t n_parts, int n_threads) {
     const std::int64_t begin = point.problem().begin(q), n = point.problem().length(q);
     PageArray<double> u(n, PageArray<double>::huge);
-    const auto part = [&](std::int64_t k) {
-        const std::int64_t first = n * k / n_parts, last = n * (k + 1) / n_parts;
-        return std::pair(first, RowRange<Storage>(storage, order, begin + first, last - first));
-    };
-    parallel_for(n_parts, n_threads, [&](std::int64_t k) {
-        const auto [first, rows] = part(k);
-        rows.dot(v.data(), image.data() + begin + first);
+    for_parts(n, n_parts, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        RowRange<Storage>(storage, order, begin + first, last - first).dot(v.data(), image.data() + begin + first);
     });
     point.multiply_long(q, image.data() + begin, u.data(), n_threads);
     std::vector<std::vector<double>> totals(n_parts);
-    parallel_for(n_parts, n_threads, [&](std::int64_t k) {
-        const auto [first, rows] = part(k);
+    for_parts(n, n_parts, n_threads, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
         totals[k].assign(v.size(), 0.0);
-        rows.add(u.data() + first, totals[k].data());
+        RowRange<Storage>(storage, order, begin + first, last - first).add(u.data() + first, totals[k].data());
     });
     std::vector<double> out(v.size());
     reduce(totals, out, n_threads);
@@ -128,7 +122,7 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoin
         for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q)
             if (problem.has_pairs(q)) gram.add(order, point, q);
         gram.product.flush();
-        return std::move(gram.product.sum);
+        return std::move(gram.sum);
     }), point.curvature(), n_threads);
 }
 

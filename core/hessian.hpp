@@ -42,10 +42,11 @@ class GramAccumulator {
 
 public:
     explicit GramAccumulator(const Storage &storage, std::int64_t most_bytes = std::int64_t(1) << 24)
-        : product(padded(storage.n_columns)), storage_(storage), padded_(padded(storage.n_columns)), x_(padded_),
+        : product(sum, padded(storage.n_columns)), storage_(storage), padded_(padded(storage.n_columns)), x_(padded_),
           last_(padded_), most_bytes_(most_bytes) {}
 
-    CrossProduct<Real> product;  // XᵀAᵀAX
+    std::vector<double> sum;  // XᵀAᵀAX
+    CrossProduct<Real> product;
 
     void add(Order order, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();

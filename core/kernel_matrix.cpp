@@ -50,9 +50,16 @@ struct Shape {
     }
 };
 
-/// Walks over the tiles of some rows of A, [first, last), and of all rows of B from `begin` on:
-/// use(i, n_i, j, n_j, from, tile) has k(a_{i+r}, b_{j+c}) at tile[r·chunk + c] for r < n_i and from <= c < n_j.
-/// Where the matrix is symmetric, tiles start at the square on the diagonal.
+/// k(a_{i+r}, b_{j+c}) at values[r·stride + c] for r < n_i and from <= c < n_j.
+struct Tile {
+    std::int64_t i, n_i, j, n_j, from;
+    const double *values;
+    std::int64_t stride;
+    const double *row(std::int64_t r) const { return values + r * stride; }
+};
+
+/// Calls use(tile) for the tiles of some rows of A, [first, last), and of all rows of B from `begin` on. Where the
+/// matrix is symmetric, tiles start at the square on the diagonal.
 template <class Tiles, class Use>
 void walk(Tiles &tiles, const Shape &shape, std::int64_t first, std::int64_t last, std::int64_t begin,
           std::int64_t n_b, bool symmetric, const Use &use) {
@@ -65,36 +72,47 @@ void walk(Tiles &tiles, const Shape &shape, std::int64_t first, std::int64_t las
             const std::int64_t from = symmetric ? std::max<std::int64_t>(0, i - j) : 0;
             if (from >= n_j) break;
             tiles.fill((i - first) / tile_rows, from, tile.data(), shape.chunk);
-            use(i, std::min(tile_rows, last - i), j, n_j, from, tile.data());
+            use(Tile{i, std::min(tile_rows, last - i), j, n_j, from, tile.data(), shape.chunk});
         }
     }
 }
 
-/// Copies a tile, and its transpose where the matrix is symmetric.
-void write_tile(const double *tile, const Shape &shape, std::int64_t i, std::int64_t n_i,
-                std::int64_t j, std::int64_t n_j, std::int64_t from, bool symmetric, double *out,
-                std::int64_t n) {
-    for (std::int64_t r = 0; r < n_i; ++r)
-        std::copy(tile + r * shape.chunk + from, tile + r * shape.chunk + n_j,
-                  out + (i + r) * n + j + from);
-    if (symmetric)
-        for (std::int64_t c = from; c < n_j; ++c)
-            for (std::int64_t r = 0; r < n_i; ++r) out[(j + c) * n + i + r] = tile[r * shape.chunk + c];
-}
-
-void fill_matrix(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric,
-                 std::span<double> out, int n_threads) {
-    const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
+/// The same for all rows of A, by all threads.
+template <class Use>
+void for_each_tile(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric, int n_threads,
+                   const Use &use) {
     const Shape shape(a, b);
     with_tiles(a, b, [&]<class Tiles>() {
-        parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = task * shape.block, last = std::min(n_a, first + shape.block);
+        for_blocks(n_rows(a), shape.block, n_threads, [&](std::int64_t first, std::int64_t last) {
             Tiles tiles(f, a, b);
-            walk(tiles, shape, first, last, symmetric ? first : 0, n_b, symmetric,
-                 [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
-                     std::int64_t from, const double *tile) {
-                     write_tile(tile, shape, i, n_i, j, n_j, from, symmetric, out.data(), n_b);
-                 });
+            walk(tiles, shape, first, last, symmetric ? first : 0, n_rows(b), symmetric, use);
+        });
+    });
+}
+
+/// K(A, A) v, each pair computed once.
+void symmetric_product(const KernelFunction &f, const Rows &rows, std::span<const double> v, std::span<double> out,
+                       int n_threads) {
+    const std::int64_t n = n_rows(rows);
+    const Shape shape(rows, rows);
+    with_tiles(rows, rows, [&]<class Tiles>() {
+        sum_triangle(n, tile_rows, out, n_threads, [&](std::int64_t part, std::int64_t end, double *total) {
+            Tiles tiles(f, rows, rows);
+            const auto add_tile = [&](const Tile &t) {
+                double sums[tile_rows] = {};
+                std::int64_t c = t.from;
+                if (t.j + t.from == t.i) {  // the square on the diagonal is there in full
+                    c += t.n_i;
+                    for (std::int64_t r = 0; r < t.n_i; ++r)
+                        sums[r] = simd().dot_vectors(t.n_i, t.row(r) + t.from, v.data() + t.i);
+                }
+                if (c < t.n_j)
+                    simd().add_symmetric(t.n_i, t.n_j - c, t.values + c, t.stride, v.data() + t.i,
+                                         v.data() + t.j + c, sums, total + (t.j + c - part));
+                for (std::int64_t r = 0; r < t.n_i; ++r) total[t.i - part + r] += sums[r];
+            };
+            for (std::int64_t first = part; first < end; first += shape.block)
+                walk(tiles, shape, first, std::min(end, first + shape.block), first, n, true, add_tile);
         });
     });
 }
@@ -103,73 +121,33 @@ void fill_matrix(const KernelFunction &f, const Rows &a, const Rows &b, bool sym
 
 void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
                    int n_threads) {
-    fill_matrix(f, a, b, false, out, n_threads);
-}
-
-void kernel_matrix(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads) {
-    fill_matrix(f, rows, rows, true, out, n_threads);
+    const std::int64_t n = n_rows(b);
+    const bool symmetric = &a == &b;
+    for_each_tile(f, a, b, symmetric, n_threads, [&](const Tile &t) {
+        for (std::int64_t r = 0; r < t.n_i; ++r)
+            std::copy(t.row(r) + t.from, t.row(r) + t.n_j, out.data() + (t.i + r) * n + t.j + t.from);
+        if (symmetric)
+            for (std::int64_t c = t.from; c < t.n_j; ++c)
+                for (std::int64_t r = 0; r < t.n_i; ++r) out[(t.j + c) * n + t.i + r] = t.row(r)[c];
+    });
 }
 
 void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
                     std::span<double> out, int n_threads) {
-    const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
-    const Shape shape(a, b);
+    if (&a == &b) return symmetric_product(f, a, v, out, n_threads);
     std::fill(out.begin(), out.end(), 0.0);
-    with_tiles(a, b, [&]<class Tiles>() {
-        parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = task * shape.block, last = std::min(n_a, first + shape.block);
-            Tiles tiles(f, a, b);
-            walk(tiles, shape, first, last, 0, n_b, false,
-                 [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
-                     std::int64_t, const double *tile) {
-                     for (std::int64_t r = 0; r < n_i; ++r)
-                         out[i + r] += simd().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
-                 });
-        });
-    });
-}
-
-void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const double> v,
-                    std::span<double> out, int n_threads) {
-    const std::int64_t n = n_rows(rows);
-    const Shape shape(rows, rows);
-    const auto add_tile = [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
-                              std::int64_t from, const double *tile, std::int64_t part,
-                              double *total) {
-        double sums[tile_rows] = {};
-        std::int64_t c = from;
-        if (j + from == i) {  // the square on the diagonal is there in full
-            c += n_i;
-            for (std::int64_t r = 0; r < n_i; ++r)
-                sums[r] = simd().dot_vectors(n_i, tile + r * shape.chunk + from, v.data() + i);
-        }
-        if (c < n_j)
-            simd().add_symmetric(n_i, n_j - c, tile + c, shape.chunk, v.data() + i,
-                                    v.data() + j + c, sums, total + (j + c - part));
-        for (std::int64_t r = 0; r < n_i; ++r) total[i - part + r] += sums[r];
-    };
-    with_tiles(rows, rows, [&]<class Tiles>() {
-        sum_triangle(n, tile_rows, out, n_threads,
-                     [&](std::int64_t part, std::int64_t end, double *total) {
-            Tiles tiles(f, rows, rows);
-            for (std::int64_t first = part; first < end; first += shape.block)
-                walk(tiles, shape, first, std::min(end, first + shape.block), first, n, true,
-                     [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
-                         std::int64_t from, const double *tile) {
-                         add_tile(i, n_i, j, n_j, from, tile, part, total);
-                     });
-        });
+    for_each_tile(f, a, b, false, n_threads, [&](const Tile &t) {
+        for (std::int64_t r = 0; r < t.n_i; ++r)
+            out[t.i + r] += simd().dot_vectors(t.n_j, t.row(r), v.data() + t.j);
     });
 }
 
 void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads) {
-    const std::int64_t n = n_rows(rows), block = 256;
     with_tiles(rows, rows, [&]<class Tiles>() {
-        parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t task) {
+        for_blocks(n_rows(rows), 256, n_threads, [&](std::int64_t first, std::int64_t last) {
             Tiles tiles(f, rows, rows);
             double tile[tile_rows * Tiles::group];
-            const std::int64_t last = std::min(n, (task + 1) * block);
-            for (std::int64_t i = task * block; i < last; i += tile_rows) {
+            for (std::int64_t i = first; i < last; i += tile_rows) {
                 const std::int64_t n_i = std::min(tile_rows, last - i);
                 tiles.take_a(i, n_i);
                 tiles.take_b(i, n_i);

@@ -17,19 +17,15 @@ struct KernelFunction {
     double coef0;
 };
 
-// The rows of a and b have the same columns. Any number of threads gives the same bits.
+// The rows of a and b have the same columns; where they are one object, each pair is computed once. Any number of
+// threads gives the same bits.
 
 /// out[i·n_b + j] = k(a_i, b_j).
 void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
                    int n_threads);
-/// The same for a = b, each pair computed once.
-void kernel_matrix(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads);
 
 /// out[i] = Σ_j k(a_i, b_j) v[j], tile by tile.
 void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
-                    std::span<double> out, int n_threads);
-/// The same for a = b, each pair computed once.
-void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const double> v,
                     std::span<double> out, int n_threads);
 
 /// out[i] = k(a_i, a_i).

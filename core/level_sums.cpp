@@ -33,39 +33,18 @@ void add_places(const Windows &q, const double *v, std::int64_t first, std::int6
     for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += sign * v[t];
 }
 
-// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next.
-// `totals` holds a number for each level and what the places before (or after) have left in it; row(t)
-// is where the number of place t stands in v and in the sums.
-template <class Row>
-void adjacent_above(const Windows &q, const Row &row, const double *v, std::int64_t first,
-                    std::int64_t last, double *totals, double *above) {
-    std::int64_t inserted = first == 0 ? 0 : q.upto[first - 1];
-    std::int64_t removed = first == 0 || !q.upto_inner ? 0 : q.upto_inner[first - 1];
-    for (std::int64_t t = first; t < last; ++t) {
-        for (; inserted < q.upto[t]; ++inserted) totals[q.level[inserted]] += v[row(inserted)];
-        if (q.upto_inner)
-            for (; removed < q.upto_inner[t]; ++removed) totals[q.level[removed]] -= v[row(removed)];
-        above[row(t)] += q.level[t] + 1 < q.n_levels ? totals[q.level[t] + 1] : 0.0;
-    }
-}
-
-template <class Row>
-void adjacent_below(const Windows &q, const Row &row, const double *v, std::int64_t first,
-                    std::int64_t last, double *totals, double sign, double *below) {
-    std::int64_t inserted = last == q.n ? q.n : q.from[last];
-    std::int64_t removed = last == q.n || !q.from_inner ? q.n : q.from_inner[last];
-    for (std::int64_t t = last; t-- > first;) {
-        while (inserted > q.from[t]) {
-            --inserted;
-            totals[q.level[inserted]] += v[row(inserted)];
-        }
-        if (q.from_inner)
-            while (removed > q.from_inner[t]) {
-                --removed;
-                totals[q.level[removed]] -= v[row(removed)];
-            }
-        below[row(t)] += q.level[t] > 0 ? sign * totals[q.level[t] - 1] : 0.0;
-    }
+/// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next. `totals` holds
+/// a number for each level and what the places before (or after) have left in it; row(t) is where the number of
+/// place t stands in v and in the sums.
+template <bool is_above, class Row>
+void add_neighbors(const Windows &q, const Row &row, const double *v, std::int64_t first, std::int64_t last,
+                   double *totals, double sign, double *sums) {
+    walk_windows<is_above>(q, q.upto_inner != nullptr, first, last, [&](std::int64_t e, double s) {
+        totals[q.level[e]] += s * v[row(e)];
+    }, [&](std::int64_t t) {
+        const std::int32_t level = q.level[t] + (is_above ? 1 : -1);
+        sums[row(t)] += level >= 0 && level < q.n_levels ? sign * totals[level] : 0.0;
+    });
 }
 
 void sums_of_neighbors(const Windows &q, const double *v, double *above, double *below,
@@ -74,9 +53,9 @@ void sums_of_neighbors(const Windows &q, const double *v, double *above, double 
     std::fill_n(above, q.n, 0.0);
     std::fill_n(below, q.n, 0.0);
     totals.assign(q.n_levels, 0.0);
-    adjacent_above(q, row, v, 0, q.n, totals.data(), above);
+    add_neighbors<true>(q, row, v, 0, q.n, totals.data(), 1.0, above);
     std::fill(totals.begin(), totals.end(), 0.0);
-    adjacent_below(q, row, v, 0, q.n, totals.data(), 1.0, below);
+    add_neighbors<false>(q, row, v, 0, q.n, totals.data(), 1.0, below);
 }
 
 /// One vector by a tree over the levels.
@@ -86,9 +65,9 @@ void sums_by_level(const Windows &q, const double *v, double *above, double *bel
     scratch.assign(3 * n + size, 0.0);
     double *by_place = scratch.data(), *up = by_place + n, *down = up + n, *tree = down + n;
     for (std::size_t t = 0; t < n; ++t) by_place[t] = v[q.order[t]];
-    simd().radix_above(q, by_place, 0, q.n, tree, up);
+    simd().radix_sums[true](q, by_place, 0, q.n, tree, 1.0, up);
     std::fill_n(tree, size, 0.0);
-    simd().radix_below(q, by_place, 0, q.n, tree, 1.0, down);
+    simd().radix_sums[false](q, by_place, 0, q.n, tree, 1.0, down);
     for (std::size_t t = 0; t < n; ++t) {
         above[q.order[t]] = up[t];
         below[q.order[t]] = down[t];
@@ -103,25 +82,15 @@ public:
         : q_(q), n_(std::clamp<std::int64_t>(4 * std::int64_t(q.n) / q.n_levels, 1, 16)),
           layout_(q.n_levels), totals_(n_ * layout_.size, PageArray<double>::huge) {}
 
-    void add_above(const double *v, double *above, int n_threads) {
-        insert(v, q_.upto, q_.upto_inner, [](const std::int32_t *ends, std::int64_t t) {
-            return t == 0 ? 0 : std::int64_t(ends[t - 1]);
-        }, n_threads);
-        scan(false, n_threads);
-        sweep(true, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
-            if (q_.adjacent) adjacent_above(q_, by_place, v, first, last, totals, above);
-            else simd().radix_above(q_, v, first, last, totals, above);
-        });
-    }
-
-    void add_below(const double *v, double sign, double *below, int n_threads) {
-        insert(v, q_.from, q_.from_inner, [this](const std::int32_t *ends, std::int64_t t) {
-            return t == q_.n ? t : std::int64_t(ends[t]);
-        }, n_threads);
-        scan(true, n_threads);
-        sweep(false, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
-            if (q_.adjacent) adjacent_below(q_, by_place, v, first, last, totals, sign, below);
-            else simd().radix_below(q_, v, first, last, totals, sign, below);
+    template <bool is_above>
+    void add(const double *v, double sign, double *sums, int n_threads) {
+        insert<is_above>(v, n_threads);
+        scan(!is_above, n_threads);
+        parallel_for(n_, n_threads, [&](std::int64_t p) {
+            const std::int64_t first = cut(p), last = cut(p + 1);
+            if (q_.adjacent) return add_neighbors<is_above>(q_, by_place, v, first, last, totals(p), sign, sums);
+            build_tree(layout_, is_above, totals(p));
+            simd().radix_sums[is_above](q_, v, first, last, totals(p), sign, sums);
         });
     }
 
@@ -130,34 +99,31 @@ private:
     std::int64_t cut(std::int64_t p) const { return q_.n * p / n_; }
     double *totals(std::int64_t p) { return totals_.data() + p * layout_.size; }
 
-    /// What each piece inserts, by level; end(ends, t) is where the insertions for place t begin.
-    template <class End>
-    void insert(const double *v, const std::int32_t *outer, const std::int32_t *inner, const End &end,
-                int n_threads) {
+    /// What each piece inserts, by level.
+    template <bool is_above>
+    void insert(const double *v, int n_threads) {
+        // Where the insertions for place t begin.
+        const auto start = [&](const std::int32_t *ends, std::int64_t t) -> std::int64_t {
+            if (is_above) return t == 0 ? 0 : ends[t - 1];
+            return t == q_.n ? t : ends[t];
+        };
+        const std::int32_t *outer = is_above ? q_.upto : q_.from, *inner = is_above ? q_.upto_inner : q_.from_inner;
         parallel_for(n_, n_threads, [&](std::int64_t p) {
             std::fill_n(totals(p), layout_.size, 0.0);
-            add_places(q_, v, end(outer, cut(p)), end(outer, cut(p + 1)), 1.0, totals(p));
-            if (inner) add_places(q_, v, end(inner, cut(p)), end(inner, cut(p + 1)), -1.0, totals(p));
+            add_places(q_, v, start(outer, cut(p)), start(outer, cut(p + 1)), 1.0, totals(p));
+            if (inner) add_places(q_, v, start(inner, cut(p)), start(inner, cut(p + 1)), -1.0, totals(p));
         });
     }
     /// Exclusive: piece p starts with everything inserted by the pieces before (or after) it.
     void scan(bool from_the_end, int n_threads) {
-        const std::int64_t k = q_.n_levels, stripe = (k + 15) / 16;
-        parallel_for(k < 4096 ? 1 : 16, k < 4096 ? 1 : n_threads, [&](std::int64_t s) {
-            const std::int64_t first = k < 4096 ? 0 : s * stripe;
-            const std::int64_t last = k < 4096 ? k : std::min(k, first + stripe);
+        const bool is_small = q_.n_levels < 4096;
+        for_parts(q_.n_levels, is_small ? 1 : 16, is_small ? 1 : n_threads, [&](std::int64_t, std::int64_t first,
+                                                                                std::int64_t last) {
             for (std::int64_t r = first; r < last; ++r) {
                 double running = 0;
                 for (std::int64_t step = 0; step < n_; ++step)
                     running += std::exchange(totals(from_the_end ? n_ - 1 - step : step)[r], running);
             }
-        });
-    }
-    template <class Body>
-    void sweep(bool is_above, int n_threads, const Body &body) {
-        parallel_for(n_, n_threads, [&](std::int64_t p) {
-            if (!q_.adjacent) build_tree(layout_, is_above, totals(p));
-            body(cut(p), cut(p + 1), totals(p));
         });
     }
 
@@ -196,8 +162,8 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads) {
     Pieces pieces(q);
-    pieces.add_above(v, above, n_threads);
-    pieces.add_below(v, sign, below, n_threads);
+    pieces.add<true>(v, 1.0, above, n_threads);
+    pieces.add<false>(v, sign, below, n_threads);
 }
 
 }  // namespace linrank

@@ -6,38 +6,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "parallel.hpp"
+#include <numeric>
 
 namespace linrank {
 namespace {
 
 constexpr std::int64_t n_parts = 64;
 
-/// Calls body(part, first, last) for the parts of [0, n).
+/// Calls body(first, last) for the parts of [0, n).
 template <class Body>
-void for_parts(std::int64_t n, int n_threads, const Body &body) {
-    parallel_for(n_parts, n_threads, [&](std::int64_t part) {
-        body(part, n * part / n_parts, n * (part + 1) / n_parts);
-    });
+void for_ranges(std::int64_t n, int n_threads, const Body &body) {
+    for_parts(n, n_parts, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) { body(first, last); });
 }
 
-template <class Part>
-struct PartialSums {
-    std::array<Part, n_parts> parts{};
-    Part &operator[](std::int64_t part) { return parts[part]; }
-};
-
-double mean_of(const double *z, std::int64_t n, int n_threads) {
-    PartialSums<double> sums;
-    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        double sum = 0;
-        for (std::int64_t i = first; i < last; ++i) sum += z[i];
-        sums[part] = sum;
+/// The sum of body(first, last) over the parts of [0, n), in order.
+template <class Body>
+auto sum_ranges(std::int64_t n, int n_threads, const Body &body) {
+    std::array<decltype(body(n, n)), n_parts> parts{};
+    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        parts[part] = body(first, last);
     });
-    double total = 0;
-    for (const double sum : sums.parts) total += sum;
-    return total / double(n);
+    decltype(body(n, n)) total{};
+    for (const auto &part : parts) total += part;
+    return total;
 }
 
 PageArray<double> vector_of(std::int64_t n) {
@@ -62,7 +53,7 @@ void find_windows_parallel(const double *s, std::int64_t n, double margin, std::
         }
         starts[part] = low;
     }
-    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
         std::int64_t end = starts[part];
         const std::int64_t next = starts[part + 1];
         for (std::int64_t t = first; t < last; ++t) {
@@ -85,14 +76,14 @@ struct PairPoint::LongScratch {
 void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
                               int n_threads) const {
     const std::int64_t n = w.n;
-    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         std::fill(above + first, above + last, 0.0);
         std::fill(below + first, below + last, 0.0);
     });
     if (problem_.gain.empty()) return add_level_sums(w, v, above, 1.0, below, n_threads);
     add_level_sums(w, v, above, -1.0, below, n_threads);
     const double *gain = problem_.gain.data() + problem_.begin(q);
-    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t t = first; t < last; ++t) {
             const double g = gain[w.order[t]];
             above[t] *= -g;
@@ -111,8 +102,7 @@ PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool
     const std::int32_t *order = this->order(q);
     const bool is_hinge = loss_.kind == PairLoss::hinge;
     const double c = problem_.c(q);
-    PartialSums<Moments> sums;
-    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         Moments sum;
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = begin + order[t];
@@ -129,11 +119,8 @@ PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool
             scratch.a[t] = degree;  // which is not needed any more
         }
         sum.add_rows(last - first, scratch.s.data() + first, scratch.a.data() + first);
-        sums[part] = sum;
+        return sum;
     });
-    Moments total;
-    for (const Moments &sum : sums.parts) total += sum;
-    return total;
 }
 
 // After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
@@ -143,8 +130,7 @@ double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scra
     const double c = problem_.c(q);
     // Of a band, (slope - inner slope) / 2ε; else twice the half that is at hand.
     const double scale = loss_.kind == PairLoss::huber ? 1.0 / loss_.epsilon : 2.0;
-    PartialSums<double> sums;
-    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         double sum = 0;
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = begin + order[t];
@@ -153,11 +139,8 @@ double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scra
             slope_i = is_inner ? slope_i - scale * half : scale * half;
             sum += half * scratch.s[t];
         }
-        sums[part] = sum;
+        return sum;
     });
-    double total = 0;
-    for (const double sum : sums.parts) total += sum;
-    return total;
 }
 
 PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner,
@@ -167,7 +150,7 @@ PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, E
     find_windows_parallel(scratch.s.data(), n, margin, ends.upto, ends.from, n_threads);
     const Windows w = windows(q, ends.upto, ends.from);
     const auto weigh = [&](const double *s) {
-        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
             for (std::int64_t t = first; t < last; ++t)
                 v[t] = problem_.u(begin + order[t]) * (s ? s[t] : 1.0);
         });
@@ -191,18 +174,19 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
         // About the median, as in PairPoint::sort.
         PageArray<double> s = vector_of(n);
         const auto sort_about = [&](double origin) {
-            for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
                 for (std::int64_t i = first; i < last; ++i)
                     s[i] = z[begin + i] - origin;
             });
             sort_scores_parallel(s.data(), n, order, n_threads);
         };
-        const double mean = mean_of(z.data() + begin, n, n_threads);
+        const double mean = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+            return std::accumulate(z.data() + begin + first, z.data() + begin + last, 0.0);
+        }) / double(n);
         sort_about(mean);
         const double median = std::isfinite(mean) ? z[begin + order[n / 2]] : mean;
         if (std::abs(mean - median) > far_away) sort_about(median);
-        PartialSums<double> sums;
-        for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        sum = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
             double sum = 0;
             for (std::int64_t t = first; t < last; ++t) {
                 const std::size_t i = std::size_t(begin + order[t]);
@@ -210,9 +194,8 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
                 level_[begin + t] = problem_.levels[i];
                 sum += problem_.u(std::int64_t(i)) * std::abs(centered);
             }
-            sums[part] = sum;
+            return sum;
         });
-        for (const double part : sums.parts) sum += part;
     }
     const auto errors = [&](const Moments &m) { return errors_of(q, m, sum, scratch.s.data(), order); };
     scratch.a = vector_of(n);
@@ -234,12 +217,12 @@ void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int 
     const double *degree = this->degree(q);
     const double curve = curvature(), scale = curve * problem_.c(q);
     PageArray<double> sums = vector_of(n);
-    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t t = first; t < last; ++t)
             out[t] = problem_.u(begin + order[t]) * v[order[t]];
     });
     add_pair_sums(q, windows(q), out, sums.data(), sums.data(), n_threads);
-    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = order[t];
             out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[t];

@@ -15,6 +15,15 @@ struct PairLoss {
     double epsilon = 1.0;
 };
 
+/// Sums over pairs of weight ω and slack ξ.
+struct PairSums {
+    double value = 0;            // Σ ω l(ξ)
+    double sum_of_slacks = 0;    // Σ ω max(0, ξ), whatever the loss
+    double inner_slacks = 0;     // Σ ω max(0, ξ - ε) of huber, else 0
+    double n_violations = 0;     // Σ ω over the pairs with ξ > 0
+    double total_curvature = 0;  // Σ ω l''(ξ)
+};
+
 /// l, l' and (generalized) l'' at one slack.
 struct LossOfPair { double value, slope, curvature; };
 

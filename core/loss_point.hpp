@@ -6,14 +6,9 @@
 
 namespace linrank {
 
-struct LossPoint {
+struct LossPoint : PairSums {
     explicit LossPoint(std::size_t n_rows) : gradient(n_rows, PageArray<double>::huge) {}
 
-    double value = 0;            // L
-    double sum_of_slacks = 0;    // Σ ω max(0, ξ), whatever the loss
-    double inner_slacks = 0;     // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;     // Σ ω over the pairs with ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
     // How far rounding may have taken these from their exact values at the scores as they are given; and
     // both sums of slacks, n_violations and the gradient, from those of a point of the dual.
@@ -21,6 +16,16 @@ struct LossPoint {
     double slacks_error = 0;    // of sum_of_slacks
     double dual_error = 0;      // of both sums of slacks, and of n_violations
     double gradient_error = 0;  // 2-norm
+
+protected:
+    void set_sums(const PairSums &sums) { static_cast<PairSums &>(*this) = sums; }
+    /// From the errors of the terms; each sum is made of at most `depth` additions one after the other. The
+    /// slopes, and what they sum to, are a point of the dual whatever they are.
+    void set_errors(double of_values, double of_slacks, double depth) {
+        value_error = of_values + unit_roundoff * depth * value;
+        dual_error = unit_roundoff * depth * (sum_of_slacks + inner_slacks + n_violations);
+        slacks_error = of_slacks + dual_error;
+    }
 };
 
 }  // namespace linrank

@@ -44,10 +44,9 @@ double mean_in_order(std::span<const double> values) {
 }
 
 void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
-    const RowCounts above = dominating_counts(query), below = dominated_counts(query);
-    const std::array counts{above.total, above.wrong, above.tied,
-                            below.total, below.wrong, below.tied};
-    std::copy(counts.begin(), counts.end(), out.begin());
+    auto to = out.begin();
+    for (const RowCounts &counts : {dominating_counts(query), dominated_counts(query)})
+        for (const std::int64_t n : {counts.total, counts.wrong, counts.tied}) *to++ = n;
 }
 
 }  // namespace
@@ -121,45 +120,37 @@ PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &high
     return counts;
 }
 
-RowCounts dominating_counts(const RankedQuery &query) {
+namespace {
+
+/// From the top score down: `lowest` is the least level of the rows above a group of equal scores, so that
+/// max_{D(i)} f_j > f_i exactly when the row's own level is larger. From the bottom up the same of levels counted
+/// down from the highest.
+template <bool from_top>
+RowCounts count_outranked(const RankedQuery &query) {
+    const auto level = [&](std::int32_t i) {
+        return from_top ? query.level[i] : query.n_levels() - 1 - query.level[i];
+    };
+    const auto n_groups = std::int64_t(query.score_end.size());
     RowCounts counts;
-    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : query.n_at.front());
-    // From the top score down: `lowest` is the least level of the rows above this group of equal
-    // scores, so that max_{D(i)} f_j > f_i exactly when the row's own level is larger.
-    std::int32_t lowest = query.n_levels(), begin = 0;
-    for (const std::int32_t end : query.score_end) {
+    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : from_top ? query.n_at.front() : query.n_at.back());
+    std::int32_t lowest = query.n_levels();
+    for (std::int64_t k = 0; k < n_groups; ++k) {
+        const std::int64_t g = from_top ? k : n_groups - 1 - k;
+        const std::int32_t begin = g == 0 ? 0 : query.score_end[g - 1], end = query.score_end[g];
         std::int32_t here = lowest;
-        for (std::int32_t i = begin; i < end; ++i)
-            here = std::min(here, query.level[i]);
+        for (std::int32_t i = begin; i < end; ++i) here = std::min(here, level(i));
         for (std::int32_t i = begin; i < end; ++i) {
-            const std::int32_t level = query.level[i];
-            counts.wrong += level > lowest;
-            counts.tied += level <= lowest && level > here;
+            counts.wrong += level(i) > lowest;
+            counts.tied += level(i) <= lowest && level(i) > here;
         }
         lowest = here;
-        begin = end;
     }
     return counts;
 }
 
-RowCounts dominated_counts(const RankedQuery &query) {
-    RowCounts counts;
-    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : query.n_at.back());
-    // The same from the bottom score up: `highest` is the largest level of the rows below.
-    std::int32_t highest = -1;
-    for (std::size_t g = query.score_end.size(); g-- > 0;) {
-        const std::int32_t begin = g == 0 ? 0 : query.score_end[g - 1], end = query.score_end[g];
-        std::int32_t here = highest;
-        for (std::int32_t i = begin; i < end; ++i)
-            here = std::max(here, query.level[i]);
-        for (std::int32_t i = begin; i < end; ++i) {
-            const std::int32_t level = query.level[i];
-            counts.wrong += level < highest;
-            counts.tied += level >= highest && level < here;
-        }
-        highest = here;
-    }
-    return counts;
-}
+}  // namespace
+
+RowCounts dominating_counts(const RankedQuery &query) { return count_outranked<true>(query); }
+RowCounts dominated_counts(const RankedQuery &query) { return count_outranked<false>(query); }
 
 }  // namespace linrank

@@ -103,47 +103,18 @@ std::int64_t checked_n_rows(const Cells &cells) {
 
 // ---- drawing ----------------------------------------------------------------------------------
 
-/// Pairs that are drawn together. Each waits for memory up to three times (slot, alias, rows), and the
-/// waits of a block overlap; its state stays in the first cache.
-constexpr std::size_t block = 128;
-
-/// Random numbers come three a pair, one pair after the other: the blocks leave no trace.
 struct Pending {
     AliasDraw cell;
     std::uint64_t winner, loser;  // random bits, then places in the array of rows
 };
 
 /// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell to turn
-/// random bits into places (`find_places`).
+/// random bits into places (`choose_rows`).
 template <class Sampler, class Slot, class Index>
-class Blocks : public PairSampler {
+class Blocks : public BlockSampler<Blocks<Sampler, Slot, Index>, Pending> {
   public:
-    void draw(Random &random, std::span<RowPair> out) const override {
-        Random local = random;  // in registers: nothing else can point at it
-        for (std::size_t first = 0; first < out.size(); first += block)
-            draw_block(local, out.subspan(first, std::min(block, out.size() - first)));
-        random = local;
-    }
-    std::int64_t n_rows() const override { return n_rows_; }
-
-  protected:
-    Blocks(const Cells &from, std::int64_t n_rows)
-        : slots_(from.cells.size()), rows_(from.rows.size()), n_rows_(n_rows) {
-        const PageArray<AliasSlot> table = alias_slots(from.weights);
-        for (std::size_t c = 0; c < table.size(); ++c) {
-            slots_[c].threshold = table[c].threshold;
-            slots_[c].alias = Index(table[c].alias);
-        }
-        std::copy(from.rows.begin(), from.rows.end(), rows_.data());
-    }
-
-    PageArray<Slot> slots_;
-    PageArray<Index> rows_;
-
-  private:
-    void draw_block(Random &random, std::span<RowPair> out) const {
-        std::array<Pending, block> buffer;
-        const std::span<Pending> pending = std::span(buffer).first(out.size());
+    std::int64_t row(std::uint64_t place) const { return std::int64_t(rows_[place]); }
+    void find_places(Random &random, std::span<Pending> pending) const {
         for (Pending &pair : pending) {
             pair.cell = AliasDraw::from(random.next(), slots_.size());
             pair.winner = random.next();
@@ -156,12 +127,22 @@ class Blocks : public PairSampler {
             __builtin_prefetch(&slots_[pair.cell.slot]);
             if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot + 1].threshold - 1);
         }
-        static_cast<const Sampler &>(*this).find_places(pending);
-        for (std::size_t k = 0; k < out.size(); ++k)
-            out[k] = {std::int64_t(rows_[pending[k].winner]), std::int64_t(rows_[pending[k].loser])};
+        static_cast<const Sampler &>(*this).choose_rows(pending);
     }
 
-    std::int64_t n_rows_;
+  protected:
+    Blocks(const Cells &from, std::int64_t n_rows) : slots_(from.cells.size()), rows_(from.rows.size()) {
+        this->n_rows_ = n_rows;
+        const PageArray<AliasSlot> table = alias_slots(from.weights);
+        for (std::size_t c = 0; c < table.size(); ++c) {
+            slots_[c].threshold = table[c].threshold;
+            slots_[c].alias = Index(table[c].alias);
+        }
+        std::copy(from.rows.begin(), from.rows.end(), rows_.data());
+    }
+
+    PageArray<Slot> slots_;
+    PageArray<Index> rows_;
 };
 
 /// With 32-bit indices a slot is half a cache line.
@@ -186,7 +167,7 @@ class UniformCells final : public Blocks<UniformCells<Index>, UniformSlot<Index>
         }
     }
 
-    void find_places(std::span<Pending> pending) const {
+    void choose_rows(std::span<Pending> pending) const {
         for (Pending &pair : pending) {
             const UniformSlot<Index> &slot = this->slots_[pair.cell.slot];
             pair.winner = slot.winner_first + scaled(pair.winner, slot.n_winners);
@@ -214,7 +195,7 @@ class WeightedCells final : public Blocks<WeightedCells, WeightedSlot, std::uint
         }
     }
 
-    void find_places(std::span<Pending> pending) const {
+    void choose_rows(std::span<Pending> pending) const {
         std::array<RunningSums::Search, 2 * block> buffer;
         const std::span<RunningSums::Search> searches = std::span(buffer).first(2 * pending.size());
         for (std::size_t k = 0; k < pending.size(); ++k) {

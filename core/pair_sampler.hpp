@@ -24,6 +24,32 @@ class PairSampler {
     virtual std::int64_t n_rows() const = 0;
 };
 
+/// A sampler that finds the places of many pairs together: each waits for memory several times, and the waits of a
+/// block overlap; its state stays in the first cache. Random numbers come one pair after the other: the blocks
+/// leave no trace. `Pending` has the random bits of a pair, of which find_places(random, pending) makes the places
+/// of a winner and a loser, whose rows are row(place).
+template <class Sampler, class Pending>
+class BlockSampler : public PairSampler {
+  public:
+    void draw(Random &random, std::span<RowPair> out) const override {
+        const auto &sampler = static_cast<const Sampler &>(*this);
+        Random local = random;  // in registers: nothing else can point at it
+        std::array<Pending, block> buffer;
+        for (std::size_t first = 0; first < out.size(); first += block) {
+            const std::span pending = std::span(buffer).first(std::min(block, out.size() - first));
+            sampler.find_places(local, pending);
+            for (std::size_t k = 0; k < pending.size(); ++k)
+                out[first + k] = {sampler.row(pending[k].winner), sampler.row(pending[k].loser)};
+        }
+        random = local;
+    }
+    std::int64_t n_rows() const override { return n_rows_; }
+
+  protected:
+    static constexpr std::size_t block = 128;
+    std::int64_t n_rows_ = 0;
+};
+
 // Drawing one of many with given weights, in constant time: Walker's alias method, built as Vose does.
 
 /// A distribution over 0 .. n - 1 as n slots.

@@ -30,18 +30,6 @@ std::vector<std::int32_t> level_order(const PairProblem &problem) {
     return order;
 }
 
-void PairPoint::Sums::operator+=(const Sums &other) {
-    value += other.value;
-    slacks += other.slacks;
-    inner_slacks += other.inner_slacks;
-    violations += other.violations;
-    curved += other.curved;
-    value_error += other.value_error;
-    slacks_error += other.slacks_error;
-    dual_error += other.dual_error;
-    squared_error += other.squared_error;
-}
-
 void PairPoint::Moments::operator+=(const Moments &other) {
     violations += other.violations;
     slacks += other.slacks;
@@ -63,26 +51,13 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
       degree_(z.size(), PageArray<double>::huge) {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<Sums> sums(chunks.size());
-    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const QueryChunk &chunk = chunks[k];
-        if (chunk.is_long) return;
-        SweepScratch scratch;
-        for (std::int64_t q = chunk.first; q < chunk.last; ++q)
-            if (problem_.has_pairs(q))
-                sums[k] += evaluate(q, z, near, scratch);
-            else
-                std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
+    for_each_query<SweepScratch>(chunks, n_threads, [&](std::int64_t k, std::int64_t q, SweepScratch &scratch) {
+        if (!problem_.has_pairs(q)) std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
+        else add_sums(sums[k], chunks[k].is_long ? evaluate_long(q, z, n_threads) : evaluate(q, z, near, scratch));
     });
-    Sums total;
-    for (std::size_t k = 0; k < chunks.size(); ++k) {
-        if (chunks[k].is_long) sums[k] = evaluate_long(chunks[k].first, z, n_threads);
-        total += sums[k];
-    }
-    value = total.value;
-    sum_of_slacks = total.slacks;
-    inner_slacks = total.inner_slacks;
-    n_violations = total.violations;
-    total_curvature = curvature() * total.curved;
+    const Sums total = sum_of(sums);
+    set_sums(total);
+    total_curvature *= curvature();
     // Beside the rounding of each query, that of their sum: so many additions one after the other.
     std::int64_t depth = std::int64_t(chunks.size());
     for (const QueryChunk &chunk : chunks) depth = std::max(depth, std::int64_t(chunks.size()) + chunk.last - chunk.first);
@@ -177,21 +152,6 @@ double PairPoint::put_on_grid(std::int64_t n, double largest, double *s) const {
     return grid;
 }
 
-// A pair (preferred, other) is violated iff (margin - s_preferred) + s_other > 0. Both windows come from
-// one walk over that one test: rounding is monotone, so each is the exact inverse of the other and the
-// counts of the two sides add up to the same number.
-void PairPoint::find_windows(std::int64_t q, const double *s, double margin, Ends ends) const {
-    const std::int64_t n = problem_.length(q);
-    const std::int32_t *order = this->order(q);
-    std::int64_t end = 0;
-    for (std::int64_t t = 0; t < n; ++t) {
-        const double other = s[order[t]];
-        while (end < n && (margin - s[order[end]]) + other > 0.0) ends.from[end++] = std::int32_t(t);
-        ends.upto[t] = std::int32_t(end);
-    }
-    std::fill(ends.from + end, ends.from + n, std::int32_t(n));
-}
-
 // out = u v (u where v is null), and u g v after it where there are gains.
 void PairPoint::weigh(std::int64_t q, const double *v, double *out) const {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
@@ -269,7 +229,8 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
     const int width = n_vectors();
     const double *v = scratch.v.data();
     double *above = scratch.above.data(), *below = scratch.below.data();
-    find_windows(q, scratch.s.data(), margin, ends);
+    const auto score = [s = scratch.s.data(), order = order_.data() + begin](std::int64_t t) { return s[order[t]]; };
+    find_windows(n, score, margin, ends.upto, ends.from);
     const Windows w = windows(q, ends.upto, ends.from);
     level_sums(w, 2 * width, v, above, below, scratch);
     if (is_counted() && sums_by_rank(n, w.n_levels))  // trees leave rounding where no violator is
@@ -359,22 +320,28 @@ PairPoint::Sums PairPoint::summary(const Moments &m, const Errors &error, const 
                                    const Errors &inner_error) const {
     // Rounding may take a sum of squares, or of slacks, below 0.
     const double slacks = std::max(0.0, m.slacks);
-    if (loss_.kind == PairLoss::squared_hinge)
-        return {std::max(0.0, m.squares), slacks, 0.0, m.violations, m.violations,
-                error.squares, error.slacks, error.duals, error.slopes};
-    if (loss_.kind == PairLoss::hinge)
-        return {slacks, slacks, 0.0, m.violations, 0.0,
-                error.slacks, error.slacks, error.duals, error.slopes};
-    // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
-    // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
-    const double least = std::max(0.0, slacks - loss_.epsilon * m.violations);
-    const double half = 0.5 / loss_.epsilon;
-    return {std::max(least, half * (m.squares - inside.squares)),
-            slacks, std::max(0.0, inside.slacks), m.violations, m.violations - inside.violations,
-            // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.
-            half * (error.squares + inner_error.squares) + error.slacks,
-            error.slacks, error.duals + inner_error.duals,
-            2.0 * half * half * (error.slopes + inner_error.slopes)};
+    Sums sums{{.sum_of_slacks = slacks, .n_violations = m.violations}, 0.0, error.slacks, error.duals, error.slopes};
+    if (loss_.kind == PairLoss::squared_hinge) {
+        sums.value = std::max(0.0, m.squares);
+        sums.total_curvature = m.violations;
+        sums.value_error = error.squares;
+    } else if (loss_.kind == PairLoss::hinge) {
+        sums.value = slacks;
+        sums.value_error = error.slacks;
+    } else {
+        // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
+        // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
+        const double least = std::max(0.0, slacks - loss_.epsilon * m.violations);
+        const double half = 0.5 / loss_.epsilon;
+        sums.value = std::max(least, half * (m.squares - inside.squares));
+        sums.inner_slacks = std::max(0.0, inside.slacks);
+        sums.total_curvature = m.violations - inside.violations;
+        // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.
+        sums.value_error = half * (error.squares + inner_error.squares) + error.slacks;
+        sums.dual_error = error.duals + inner_error.duals;
+        sums.squared_error = 2.0 * half * half * (error.slopes + inner_error.slopes);
+    }
+    return sums;
 }
 
 // out_i = l'' (degree_i v_i - c u_i (Σ weight·v above + below)).
@@ -410,19 +377,13 @@ void PairPoint::multiply(std::int64_t q, const double *v, double *out, SweepScra
 
 void PairPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
-    std::fill(out.begin(), out.end(), 0.0);
-    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const QueryChunk &chunk = chunks[k];
-        if (chunk.is_long) return;
-        SweepScratch scratch;
-        for (std::int64_t q = chunk.first; q < chunk.last; ++q)
-            if (problem_.has_pairs(q))
-                multiply(q, v.data() + problem_.begin(q), out.data() + problem_.begin(q), scratch);
+    for_each_query<SweepScratch>(chunks, n_threads, [&](std::int64_t k, std::int64_t q, SweepScratch &scratch) {
+        const double *in = v.data() + problem_.begin(q);
+        double *to = out.data() + problem_.begin(q);
+        if (!problem_.has_pairs(q)) std::fill_n(to, problem_.length(q), 0.0);
+        else if (chunks[k].is_long) multiply_long(q, in, to, n_threads);
+        else multiply(q, in, to, scratch);
     });
-    for (const QueryChunk &chunk : chunks)
-        if (chunk.is_long)
-            multiply_long(chunk.first, v.data() + problem_.begin(chunk.first),
-                          out.data() + problem_.begin(chunk.first), n_threads);
 }
 
 }  // namespace linrank

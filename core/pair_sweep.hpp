@@ -87,10 +87,9 @@ public:
     const PairProblem &problem() const { return problem_; }
 
 private:
-    struct Sums {
-        double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curved = 0;
+    /// Of one query or of several; the curvature in units of l''.
+    struct Sums : PairSums {
         double value_error = 0, slacks_error = 0, dual_error = 0, squared_error = 0;  // of the gradient
-        void operator+=(const Sums &other);
     };
     /// Ends of the windows for one margin.
     struct Ends {
@@ -125,7 +124,6 @@ private:
     Windows windows(std::int64_t q, const std::int32_t *upto, const std::int32_t *from) const;
     Ends outer(std::int64_t q);
     Ends inner(std::int64_t q);
-    void find_windows(std::int64_t q, const double *s, double margin, Ends ends) const;
     void sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch);
@@ -173,11 +171,22 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads);
 
-// What the sweeps of one long query are made of.
+/// Ends of the windows of a query for one margin, score(t) being the score of place t, ascending: upto[t] counts
+/// the places e with (margin - score(e)) + score(t) > 0, and from[e] is the first place t with it (n if there is
+/// none). Both come from one walk over that one test: rounding is monotone, so each is the exact inverse of the
+/// other and the counts of the two sides add up to the same number.
+template <class Score>
+void find_windows(std::int64_t n, const Score &score, double margin, std::int32_t *upto, std::int32_t *from) {
+    std::int64_t end = 0;
+    for (std::int64_t t = 0; t < n; ++t) {
+        const double other = score(t);
+        while (end < n && (margin - score(end)) + other > 0.0) from[end++] = std::int32_t(t);
+        upto[t] = std::int32_t(end);
+    }
+    std::fill(from + end, from + n, std::int32_t(n));
+}
 
-/// Ends of the windows of a query for one margin, by all threads: upto[t] counts the places e with
-/// (margin - s[e]) + s[t] > 0, and from[e] is the first place t with it (n if there is none). s are the
-/// scores in ascending order. The result is that of one walk through both; with NaN it is within bounds and ascending.
+/// The same by all threads, for a long query. With NaN the ends are within bounds and ascending.
 void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
                            std::int32_t *from, int n_threads);
 

@@ -1,6 +1,5 @@
 #include "parallel.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <functional>

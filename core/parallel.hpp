@@ -1,5 +1,8 @@
 // The one way linrank uses threads.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,6 +26,40 @@ void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
     });
 }
 
+/// Calls body(part, first, last) for n_parts ranges of [0, n) of about the same length.
+template <class Body>
+void for_parts(std::int64_t n, std::int64_t n_parts, int n_threads, const Body &body) {
+    parallel_for(n_parts, n_threads, [&](std::int64_t part) {
+        body(part, n * part / n_parts, n * (part + 1) / n_parts);
+    });
+}
+
+/// Calls body(first, last) for the ranges of [0, n) that begin at multiples of `block`.
+template <class Body>
+void for_blocks(std::int64_t n, std::int64_t block, int n_threads, const Body &body) {
+    parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
+        body(b * block, std::min(n, (b + 1) * block));
+    });
+}
+
+/// to += from, number by number, of structs that hold doubles only.
+template <class Sums>
+void add_sums(Sums &to, const Sums &from) {
+    using Numbers = std::array<double, sizeof(Sums) / sizeof(double)>;
+    auto total = std::bit_cast<Numbers>(to);
+    const auto part = std::bit_cast<Numbers>(from);
+    for (std::size_t k = 0; k < total.size(); ++k) total[k] += part[k];
+    to = std::bit_cast<Sums>(total);
+}
+
+/// The sums of all tasks, added in order.
+template <class Sums>
+Sums sum_of(const std::vector<Sums> &parts) {
+    Sums total{};
+    for (const Sums &part : parts) add_sums(total, part);
+    return total;
+}
+
 // Work cut into tasks. Every cut depends on the data alone, never on the number of threads, so that sums
 // over tasks have the same bits with any number of them.
 
@@ -39,6 +76,20 @@ struct QueryChunk {
 /// it has more than one level.
 std::vector<QueryChunk> chunk_queries(std::span<const std::int64_t> offsets,
                                       std::span<const std::int32_t> n_levels, std::int64_t n_target);
+
+/// Calls work(chunk, query, scratch) for every query of the chunks; each thread has a scratch. One thread takes a
+/// chunk; long queries come last and one by one, so that `work` may share them out among all threads.
+template <class Scratch, class Work>
+void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Work &work) {
+    const auto n = std::int64_t(chunks.size());
+    parallel_for(n, n_threads, [&](std::int64_t k) {
+        Scratch scratch;
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last && !chunks[k].is_long; ++q) work(k, q, scratch);
+    });
+    Scratch scratch;
+    for (std::int64_t k = 0; k < n; ++k)
+        if (chunks[k].is_long) work(k, chunks[k].first, scratch);
+}
 
 /// Whole queries in runs of about `target` rows: run c is queries [cuts[c], cuts[c+1]).
 std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets,

@@ -58,18 +58,15 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
                                  int n_threads)
     : LossPoint(list.n_rows()), list_(list),
       curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
-    struct Sums {
-        double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0;
+    struct Sums : PairSums {
         double slope = 0, value_error = 0, slacks_error = 0;  // Σ ω l'; of rounding
     };
     const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
     std::vector<Sums> sums(n_tasks);
     PageArray<double> slope(n, PageArray<double>::huge);
-    double slope_sum = 0;
-    parallel_for(n_tasks, n_threads, [&](std::int64_t k) {
+    for_blocks(n, pairs_per_task, n_threads, [&](std::int64_t first, std::int64_t last) {
         Sums s;
-        const std::int64_t last = std::min(n, (k + 1) * pairs_per_task);
-        for (std::int64_t t = k * pairs_per_task; t < last; ++t) {
+        for (std::int64_t t = first; t < last; ++t) {
             // The difference first: a shift of all scores then costs no digits.
             const double slack = 1.0 - (z[list.winner(t)] - z[list.loser(t)]);
             const double weight = list.weight(t);
@@ -84,30 +81,18 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
             if (!(slack > 0.0)) continue;
             s.slope += weight * l.slope;
             s.value += weight * l.value;
-            s.slacks += weight * slack;
-            s.violations += weight;
-            s.curvature += weight * l.curvature;
+            s.sum_of_slacks += weight * slack;
+            s.n_violations += weight;
+            s.total_curvature += weight * l.curvature;
             if (loss.kind == PairLoss::huber && slack > loss.epsilon)
                 s.inner_slacks += weight * (slack - loss.epsilon);
         }
-        sums[k] = s;
+        sums[first / pairs_per_task] = s;
     });
-    for (const Sums &s : sums) {
-        value += s.value;
-        sum_of_slacks += s.slacks;
-        inner_slacks += s.inner_slacks;
-        n_violations += s.violations;
-        total_curvature += s.curvature;
-        slope_sum += s.slope;
-        value_error += s.value_error;
-        slacks_error += s.slacks_error;
-    }
-    const double depth = double(std::min(n, pairs_per_task) + n_tasks + 4);
-    value_error += unit_roundoff * depth * value;
-    // The slopes, and what they sum to, are a point of the dual whatever they are.
-    dual_error = unit_roundoff * depth * (sum_of_slacks + inner_slacks + n_violations);
-    slacks_error += dual_error;
-    gradient_error = 2.0 * unit_roundoff * double(list.largest_degree() + 4) * slope_sum;
+    const Sums total = sum_of(sums);
+    set_sums(total);
+    set_errors(total.value_error, total.slacks_error, double(std::min(n, pairs_per_task) + n_tasks + 4));
+    gradient_error = 2.0 * unit_roundoff * double(list.largest_degree() + 4) * total.slope;
     for_row_parts(list, row_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {
             double sum = 0;  // ∂ξ/∂z is -1 for the winner, +1 for the loser
@@ -181,7 +166,8 @@ private:
 template <class Storage>
 std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
                             std::int64_t first, std::int64_t last, std::int64_t padded) {
-    CrossProduct<double> product(padded, 64);
+    std::vector<double> sum;
+    CrossProduct<double> product(sum, padded, 64);
     LaplacianRows<Storage> laplacian(storage, order, point);
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
@@ -191,7 +177,7 @@ std::vector<double> gram_of(const Storage &storage, Order order, const Preferenc
         if (product.is_at_start()) product.clear();
     }
     product.flush();
-    return std::move(product.sum);
+    return sum;
 }
 
 /// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).

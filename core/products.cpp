@@ -40,8 +40,7 @@ LongestSums longest_sums(const Rows &rows) {
 void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads) {
     const std::int64_t n = std::int64_t(out.size());
     const std::int64_t n_tasks = n > 65536 ? 16 : 1;
-    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         std::fill(out.begin() + first, out.begin() + last, 0.0);
         for (const auto &part : parts)
             if (!part.empty())
@@ -72,8 +71,7 @@ void multiply(const Rows &rows, Order order, std::span<const double> w, std::spa
               int n_threads) {
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
     std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
             RowRange<Storage>(storage, order, first, last - first).dot(w.data(), out.data() + first);
         });
     }, rows);
@@ -82,8 +80,7 @@ void multiply(const Rows &rows, Order order, std::span<const double> w, std::spa
 void add_scaled(std::span<const double> x, double a, std::span<const double> y,
                 std::span<double> out, int n_threads) {
     const std::int64_t n = std::int64_t(out.size()), n_tasks = n > 65536 ? 64 : 1;
-    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i)
             out[i] = x[i] + a * y[i];
     });

@@ -44,7 +44,8 @@ std::vector<std::vector<double>> parts_of(const Rows &rows, std::int64_t n, int 
     return parts;
 }
 
-/// The sum of the parts of a diagonal that is nowhere negative, though rounding may leave less than nothing.
+/// The sum of part(storage, k) over k < n, of a diagonal that is nowhere negative, though rounding may leave less
+/// than nothing.
 template <class Part>
 std::vector<double> sum_diagonal(const Rows &rows, std::int64_t n, int n_threads, const Part &part) {
     std::vector<double> out(n_columns(rows));
@@ -161,15 +162,14 @@ private:
 template <class Real>
 class CrossProduct {
 public:
-    explicit CrossProduct(std::int64_t side, std::int64_t block_rows = 96)
-        : side_(side), block_rows_(block_rows), last_(side) {}
-
-    std::vector<double> sum;  // side × side; empty where nothing was added
+    /// `sum` is side × side, or empty until something is added.
+    CrossProduct(std::vector<double> &sum, std::int64_t side, std::int64_t block_rows = 96)
+        : sum_(sum), side_(side), block_rows_(block_rows), last_(side) {}
 
     /// The next pair, to be filled; all zeros where a block is cleared.
     Real *a() {
-        if (sum.empty()) {
-            sum.resize(side_ * side_);
+        if (a_.empty()) {
+            sum_.resize(side_ * side_);
             a_.resize(block_rows_ * side_);
             b_.resize(a_.size());
         }
@@ -181,7 +181,7 @@ public:
     }
     void flush() {
         if (filled_ > 0)
-            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(), sum.data());
+            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(), sum_.data());
         filled_ = 0;
     }
     void set_columns(std::int64_t first, std::int64_t last) {
@@ -196,6 +196,7 @@ public:
     bool is_at_start() const { return filled_ == 0; }
 
 private:
+    std::vector<double> &sum_;
     std::int64_t side_, block_rows_, filled_ = 0, first_ = 0, last_;
     std::vector<Real> a_, b_;
 };

@@ -1,6 +1,5 @@
 #include "queries.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
@@ -8,69 +7,13 @@
 
 #include "hash_index.hpp"
 #include "parallel.hpp"
+#include "sort_scores.hpp"
 
 namespace linrank {
 namespace {
 
-/// Few distinct labels are the rule (grades): a sorted list this long is searched linearly, and a
-/// query that overflows it is sorted instead.
-constexpr int max_listed_levels = 16;
-
 /// Below this many rows a query is not worth more than one thread.
 constexpr std::int64_t min_parallel_sort = 1 << 16;
-
-struct Ranked {
-    double label;
-    std::int64_t position;
-    bool operator<(const Ranked &other) const { return label < other.label; }
-};
-
-/// Distinct labels of a query, ascending; stops at max_listed_levels + 1.
-class LabelList {
-public:
-    void add(double label) {
-        if (size > 0 && values[last] == label) return;  // equal labels come in runs
-        int at = 0;
-        while (at < size && values[at] < label) ++at;
-        last = at;
-        if (at < size && values[at] == label) return;
-        for (int k = size; k > at; --k) values[k] = values[k - 1];
-        values[at] = label;
-        ++size;
-    }
-    bool overflowed() const { return size > max_listed_levels; }
-    int rank(double label) const {
-        int at = 0;
-        while (values[at] < label) ++at;
-        return at;
-    }
-    int size = 0;
-
-private:
-    double values[max_listed_levels + 1];
-    int last = 0;
-};
-
-/// Sorted chunks, then rounds of pairwise merges: one query may hold all the rows of a problem.
-/// The ranks of equal labels are equal, so the order among them, and with it the number of
-/// threads, leaves no trace in the result.
-void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
-    const auto n = std::int64_t(rows.size());
-    if (n_threads <= 1 || n < min_parallel_sort) {
-        std::sort(rows.begin(), rows.end());
-        return;
-    }
-    const std::int64_t n_chunks = std::min(n_threads, 256);  // of at least 256 rows each
-    const auto bound = [&](std::int64_t chunk) {
-        return rows.begin() + n * std::min(chunk, n_chunks) / n_chunks;
-    };
-    parallel_for(n_chunks, n_threads, [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
-    for (std::int64_t width = 1; width < n_chunks; width *= 2)
-        parallel_for((n_chunks + 2 * width - 1) / (2 * width), n_threads, [&](std::int64_t m) {
-            const std::int64_t c = 2 * width * m;
-            std::inplace_merge(bound(c), bound(c + width), bound(c + 2 * width));
-        });
-}
 
 /// The labels of one query as seen by position.
 struct QueryLabels {
@@ -81,17 +24,21 @@ struct QueryLabels {
 
 std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int64_t end,
                           std::int32_t *levels, int n_threads) {
-    std::vector<Ranked> rows(end - begin);
-    for (std::int64_t t = begin; t < end; ++t) rows[t - begin] = {label(t), t};
-    sort_ranked(rows, n_threads);
-    std::int64_t level = 0;
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-        if (k > 0 && rows[k - 1].label < rows[k].label) ++level;
-        if (level >= std::numeric_limits<std::int32_t>::max())
-            throw std::invalid_argument("a query has more than 2147483647 different labels");
-        levels[rows[k].position] = std::int32_t(level);
+    const std::int64_t n = end - begin;
+    if (n > std::numeric_limits<std::int32_t>::max())
+        throw std::invalid_argument("a query has more than 2147483647 rows");
+    std::vector<double> labels(n);
+    for (std::int64_t i = 0; i < n; ++i) labels[i] = label(begin + i);
+    std::vector<std::int32_t> order(n);
+    SortScratch scratch;
+    if (n_threads > 1 && n >= min_parallel_sort) sort_scores_parallel(labels.data(), n, order.data(), n_threads);
+    else sort_scores(labels.data(), n, nullptr, order.data(), scratch);
+    std::int32_t level = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        if (k > 0 && labels[order[k - 1]] < labels[order[k]]) ++level;
+        levels[begin + order[k]] = level;
     }
-    return std::int32_t(level + 1);
+    return n > 0 ? level + 1 : 0;
 }
 
 /// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades are
@@ -123,14 +70,8 @@ std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int6
 
 std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64_t end,
                         std::int32_t *levels, int n_threads) {
-    if (const std::int32_t n_levels = rank_grades(label, begin, end, levels)) return n_levels;
-    LabelList list;
-    for (std::int64_t t = begin; t < end; ++t) {
-        list.add(label(t));
-        if (list.overflowed()) return rank_by_sort(label, begin, end, levels, n_threads);
-    }
-    for (std::int64_t t = begin; t < end; ++t) levels[t] = list.rank(label(t));
-    return list.size;
+    const std::int32_t n_levels = rank_grades(label, begin, end, levels);
+    return n_levels > 0 ? n_levels : rank_by_sort(label, begin, end, levels, n_threads);
 }
 
 }  // namespace
@@ -161,22 +102,21 @@ Codes factorize(std::span<const std::int64_t> ids) {
 }
 
 Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries) {
-    Grouping result{{}, std::vector<std::int64_t>(n_queries + 1, 0), true};
     std::int64_t previous = 0;
+    bool is_identity = true;
     for (const std::int64_t code : codes) {
         if (code < 0 || code >= n_queries)
             throw std::invalid_argument("a query code is out of range");
-        ++result.offsets[code + 1];
-        result.is_identity &= code >= previous;
+        is_identity &= code >= previous;
         previous = code;
     }
-    for (std::int64_t q = 0; q < n_queries; ++q) result.offsets[q + 1] += result.offsets[q];
-    if (result.is_identity) return result;
-    result.order.resize(codes.size());
-    std::vector<std::int64_t> free(result.offsets.begin(), result.offsets.end() - 1);
-    for (std::size_t i = 0; i < codes.size(); ++i)
-        result.order[free[codes[i]]++] = std::int64_t(i);
-    return result;
+    std::vector<std::int64_t> order(is_identity ? 0 : codes.size());
+    std::vector<std::int64_t> offsets = counting_sort(
+        std::int64_t(codes.size()), n_queries, [&](std::int64_t i) { return codes[i]; },
+        [&](std::int64_t i, std::int64_t place) {
+            if (!is_identity) order[place] = i;
+        });
+    return {std::move(order), std::move(offsets), is_identity};
 }
 
 Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,

@@ -50,18 +50,25 @@ std::int64_t QueryRows::bytes(std::int64_t q) const {
     return is_dense() ? 4 * n_rows(q) * n_columns_ : 8 * (width(q) + n_rows(q));
 }
 
+template <class Visit>
+void QueryRows::each_column(std::int64_t q, const Visit &visit) const {
+    const auto n = std::size_t(width(q));
+    if (is_dense()) {
+        for (std::size_t c = 0; c < n; ++c) visit(c, c);
+        return;
+    }
+    const std::int64_t *column = columns(q);
+    for (std::size_t c = 0; c < n; ++c) visit(c, std::size_t(column[c]));
+}
+
 void QueryRows::scores(std::int64_t q, const std::vector<double> &w, std::vector<double> &scratch,
                        std::vector<double> &out) const {
     const double *local = w.data();
-    if (!is_dense()) {
-        const std::int64_t *column = columns(q);
+    if (!is_dense() || !scale_.empty()) {
         scratch.resize(width(q));
-        for (std::size_t c = 0; c < scratch.size(); ++c)
-            scratch[c] = scale_.empty() ? w[column[c]] : w[column[c]] * scale_[column[c]];
-        local = scratch.data();
-    } else if (!scale_.empty()) {
-        scratch.resize(w.size());
-        for (std::size_t c = 0; c < w.size(); ++c) scratch[c] = scale_[c] * w[c];
+        each_column(q, [&](std::size_t c, std::size_t column) {
+            scratch[c] = scale_.empty() ? w[column] : w[column] * scale_[column];
+        });
         local = scratch.data();
     }
     out.resize(n_rows(q));
@@ -75,20 +82,7 @@ void QueryRows::combine(std::int64_t q, const std::vector<double> &a, std::vecto
     std::visit([&]<class Storage>(const Storage &rows) {
         RowRange<Storage>(rows, order_, first(q), n_rows(q)).add(a.data(), out.data());
     }, rows_);
-    if (scale_.empty()) return;
-    for (std::size_t c = 0; c < out.size(); ++c)
-        out[c] *= scale_[is_dense() ? c : columns(q)[c]];
-}
-
-template <class Visit>
-void QueryRows::each_column(std::int64_t q, const Visit &visit) const {
-    const auto n = std::size_t(width(q));
-    if (is_dense()) {
-        for (std::size_t c = 0; c < n; ++c) visit(c, c);
-        return;
-    }
-    const std::int64_t *column = columns(q);
-    for (std::size_t c = 0; c < n; ++c) visit(c, std::size_t(column[c]));
+    if (!scale_.empty()) each_column(q, [&](std::size_t c, std::size_t column) { out[c] *= scale_[column]; });
 }
 
 std::pair<double, double> QueryRows::inner(std::int64_t q, const std::vector<double> &a,

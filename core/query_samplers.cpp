@@ -120,7 +120,13 @@ std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span
 
 // ---- the sampler of the paper -----------------------------------------------------------------
 
-class QueryLevelSampler final : public PairSampler {
+struct PendingPair {
+    AliasDraw query;
+    std::uint64_t levels, winner, loser;  // random bits; in the end places in rows_
+    std::uint64_t high, low;              // places in starts_
+};
+
+class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPair> {
   public:
     QueryLevelSampler(const LeveledQueries &queries, std::span<const double> query_weight)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
@@ -141,28 +147,36 @@ class QueryLevelSampler final : public PairSampler {
         n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
     }
 
-    void draw(Random &random, std::span<RowPair> out) const override {
-        Random local = random;
-        for (std::size_t first = 0; first < out.size(); first += block)
-            draw_block(local, out.subspan(first, std::min(block, out.size() - first)));
-        random = local;
+    std::int64_t row(std::uint64_t place) const { return rows_.array[place]; }
+    void find_places(Random &random, std::span<PendingPair> pending) const {
+        for (PendingPair &pair : pending) {
+            pair.query = AliasDraw::from(random.next(), table_.size());
+            pair.levels = random.next();
+            pair.winner = random.next();
+            pair.loser = random.next();
+            __builtin_prefetch(&table_[pair.query.slot]);
+        }
+        for (PendingPair &pair : pending) {
+            choose_levels(pair);
+            __builtin_prefetch(&starts_.array[pair.high]);
+            __builtin_prefetch(&starts_.array[pair.low]);
+        }
+        for (PendingPair &pair : pending) {
+            pair.winner = place(pair.high, pair.winner);
+            pair.loser = place(pair.low, pair.loser);
+            __builtin_prefetch(&rows_.array[pair.winner]);
+            __builtin_prefetch(&rows_.array[pair.loser]);
+        }
     }
-    std::int64_t n_rows() const override { return n_rows_; }
 
   private:
-    static constexpr std::size_t block = 128;
     struct Query {
         std::uint64_t first_start, n_levels;
-    };
-    struct Pending {
-        AliasDraw query;
-        std::uint64_t levels, winner, loser;  // random bits; in the end places in rows_
-        std::uint64_t high, low;              // places in starts_
     };
 
     /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the low
     /// half gives one of the k - 1 others.
-    void choose_levels(Pending &pair) const {
+    void choose_levels(PendingPair &pair) const {
         const AliasSlot &slot = table_[pair.query.slot];
         const Query &query = queries_[pair.query.choose(slot.threshold, slot.alias)];
         const std::uint64_t one = scaled(pair.levels, query.n_levels);
@@ -177,35 +191,9 @@ class QueryLevelSampler final : public PairSampler {
         return std::uint64_t(start[0]) + scaled(bits, std::uint64_t(start[1] - start[0]));
     }
 
-    void draw_block(Random &random, std::span<RowPair> out) const {
-        std::array<Pending, block> buffer;
-        const std::span<Pending> pending = std::span(buffer).first(out.size());
-        for (Pending &pair : pending) {
-            pair.query = AliasDraw::from(random.next(), table_.size());
-            pair.levels = random.next();
-            pair.winner = random.next();
-            pair.loser = random.next();
-            __builtin_prefetch(&table_[pair.query.slot]);
-        }
-        for (Pending &pair : pending) {
-            choose_levels(pair);
-            __builtin_prefetch(&starts_.array[pair.high]);
-            __builtin_prefetch(&starts_.array[pair.low]);
-        }
-        for (Pending &pair : pending) {
-            pair.winner = place(pair.high, pair.winner);
-            pair.loser = place(pair.low, pair.loser);
-            __builtin_prefetch(&rows_.array[pair.winner]);
-            __builtin_prefetch(&rows_.array[pair.loser]);
-        }
-        for (std::size_t k = 0; k < out.size(); ++k)
-            out[k] = {rows_.array[pending[k].winner], rows_.array[pending[k].loser]};
-    }
-
     PageArray<AliasSlot> table_;
     std::vector<Query> queries_;
     Filled<std::int64_t> rows_, starts_;
-    std::int64_t n_rows_;
 };
 
 // ---- without an index -------------------------------------------------------------------------

@@ -51,13 +51,46 @@ void for_rectangles(const Rectangles &at, int n_threads, const Body &body) {
 
 double clip(double value, double bound) { return std::min(std::max(value, 0.0), bound); }
 
-/// Adds what a rectangle contributes to rows and columns. A row may be both, so the columns come second.
-void add_margins(const Block &block, std::span<const double> rows, std::span<const double> columns,
-                 std::span<double> by_position) {
+/// The pairs of a row of a rectangle, with 1 - z_i + z_j = slack + below[c].
+struct PairRow {
+    const double *center, *below, *bounds;
+    double slack, bound, inverse;
+
+    double xi(std::int64_t c) const { return slack + below[c]; }
+    double largest(std::int64_t c) const { return bound * bounds[c]; }
+    /// The maximizer but for its bounds, 0 and `largest`.
+    double free(std::int64_t c) const { return center[c] + xi(c) * inverse; }
+};
+
+template <class Body>
+void for_each_row(const Block &block, std::span<const double> z, std::span<const double> y, double rho, const Body &body) {
+    const std::vector<double> below = block.of_columns(z);
     for (std::int64_t r = 0; r < block.n_rows(); ++r)
-        by_position[block.upper(r)] += rows[r];
-    for (std::int64_t c = 0; c < block.n_columns(); ++c)
-        by_position[block.lower(c)] += columns[c];
+        body(r, PairRow{block.row(y, r), below.data(), block.column_bound(), 1.0 - z[block.upper(r)], block.row_bound(r),
+                        1.0 / rho});
+}
+
+/// Sums by row and by column of one rectangle. A row may be both, so the columns come second.
+struct Margins {
+    std::vector<double> rows, columns;
+
+    explicit Margins(const Block &block) : rows(block.n_rows()), columns(block.n_columns()) {}
+    void add_to(const Block &block, std::span<double> by_position) const {
+        for (std::int64_t r = 0; r < block.n_rows(); ++r) by_position[block.upper(r)] += rows[r];
+        for (std::int64_t c = 0; c < block.n_columns(); ++c) by_position[block.lower(c)] += columns[c];
+    }
+};
+
+/// Σ of term(i) over the entries i of each rectangle.
+template <class Term>
+std::vector<double> sums_of_entries(const Rectangles &at, int n_threads, const Term &term) {
+    std::vector<double> sums(at.size());
+    for_rectangles(at, n_threads, [&](const Block &block) {
+        double total = 0.0;
+        for (std::int64_t i = block.begin(); i < block.begin() + block.n_entries(); ++i) total += term(i);
+        sums[block.rectangle] = total;
+    });
+    return sums;
 }
 
 }  // namespace
@@ -108,37 +141,34 @@ ProximalLoss proximal_loss(const Rectangles &at, std::span<const double> z, std:
     assert(std::int64_t(y.size()) == at.n_entries() && std::int64_t(z.size()) == at.n_positions);
     ProximalLoss loss;
     loss.gradient.assign(at.n_positions, 0.0);
-    std::vector<double> values(at.size()), curvatures(at.size());
+    struct Sums {
+        double value = 0.0, curvature = 0.0;
+    };
+    std::vector<Sums> sums(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double weight = rho[block.rectangle], inverse = 1.0 / weight;
-        const std::vector<double> below = block.of_columns(z);
-        std::vector<double> rows(block.n_rows()), columns(below.size(), 0.0);
-        const double *bounds = block.column_bound();
+        const double weight = rho[block.rectangle];
+        Margins margins(block);
         double value = 0.0;
         std::int64_t n_inside = 0;
-        for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *center = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[block.upper(r)];
+        for_each_row(block, z, y, weight, [&](std::int64_t r, PairRow row) {
+            double *columns = margins.columns.data();
             double sum = 0.0, part = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                const double xi = slack + below[c], largest = bound * bounds[c];
-                const double free = center[c] + xi * inverse, a = clip(free, largest);
+                const double largest = row.largest(c), free = row.free(c), a = clip(free, largest);
                 sum += a;
                 columns[c] += a;
-                part += a * (xi + weight * (center[c] - 0.5 * a));  // >= 0, as 0 may be chosen
+                part += a * (row.xi(c) + weight * (row.center[c] - 0.5 * a));  // >= 0, as 0 may be chosen
                 n_inside += free > 0.0 && free < largest;
             }
-            rows[r] = -sum;
+            margins.rows[r] = -sum;
             value += part;
-        }
-        values[block.rectangle] = value;
-        curvatures[block.rectangle] = double(n_inside) * inverse;
-        add_margins(block, rows, columns, loss.gradient);  // of positions of this query only
+        });
+        sums[block.rectangle] = {value, double(n_inside) * (1.0 / weight)};
+        margins.add_to(block, loss.gradient);  // of positions of this query only
     });
-    for (std::size_t k = 0; k < values.size(); ++k) {
-        loss.value += values[k];
-        loss.curvature += curvatures[k];
-    }
+    const Sums total = sum_of(sums);
+    loss.value = total.value;
+    loss.curvature = total.curvature;
     return loss;
 }
 
@@ -148,25 +178,23 @@ std::vector<double> proximal_curvature(const Rectangles &at, std::span<const dou
     assert(z.size() == v.size() && std::int64_t(z.size()) == at.n_positions);
     std::vector<double> product(at.n_positions, 0.0);
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double inverse = 1.0 / rho[block.rectangle];
-        const std::vector<double> below = block.of_columns(z), v_below = block.of_columns(v);
-        std::vector<double> rows(block.n_rows()), columns(below.size(), 0.0);
-        const double *bounds = block.column_bound();
-        for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *center = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[block.upper(r)], own = v[block.upper(r)];
+        const std::vector<double> v_below = block.of_columns(v);
+        const double weight = rho[block.rectangle], inverse = 1.0 / weight;
+        Margins margins(block);
+        for_each_row(block, z, y, weight, [&](std::int64_t r, PairRow row) {
+            double *columns = margins.columns.data();
+            const double own = v[block.upper(r)];
             double sum = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                const double free = center[c] + (slack + below[c]) * inverse;
-                const bool is_inside = free > 0.0 && free < bound * bounds[c];
-                const double moved = is_inside ? own - v_below[c] : 0.0;
+                const double free = row.free(c);
+                const double moved = free > 0.0 && free < row.largest(c) ? own - v_below[c] : 0.0;
                 sum += moved;
                 columns[c] -= moved;
             }
-            rows[r] = sum * inverse;
-        }
-        for (double &column : columns) column *= inverse;
-        add_margins(block, rows, columns, product);
+            margins.rows[r] = sum * inverse;
+        });
+        for (double &column : margins.columns) column *= inverse;
+        margins.add_to(block, product);
     });
     return product;
 }
@@ -175,17 +203,11 @@ void proximal_point(const Rectangles &at, std::span<const double> z, std::span<c
                     std::span<const double> rho, std::span<double> alpha, int n_threads) {
     assert(alpha.size() == y.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double inverse = 1.0 / rho[block.rectangle];
-        const std::vector<double> below = block.of_columns(z);
-        const double *bounds = block.column_bound();
-        for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *center = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[block.upper(r)];
+        for_each_row(block, z, y, rho[block.rectangle], [&](std::int64_t r, PairRow row) {
             double *out = block.row(alpha, r);
-            for (std::int64_t c = 0; c < block.n_pairs(r); ++c)
-                out[c] = clip(center[c] + (slack + below[c]) * inverse, bound * bounds[c]);
+            for (std::int64_t c = 0; c < block.n_pairs(r); ++c) out[c] = clip(row.free(c), row.largest(c));
             std::fill(out + block.n_pairs(r), out + block.n_columns(), 0.0);
-        }
+        });
     });
 }
 
@@ -193,15 +215,15 @@ std::vector<double> dual_coefficients(const Rectangles &at, std::span<const doub
     assert(std::int64_t(alpha.size()) == at.n_entries());
     std::vector<double> coefficients(at.n_positions, 0.0);
     for_rectangles(at, n_threads, [&](const Block &block) {
-        std::vector<double> rows(block.n_rows(), 0.0), columns(block.n_columns(), 0.0);
+        Margins margins(block);
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
             const double *a = block.row(alpha, r);
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                rows[r] += a[c];
-                columns[c] -= a[c];
+                margins.rows[r] += a[c];
+                margins.columns[c] -= a[c];
             }
         }
-        add_margins(block, rows, columns, coefficients);
+        margins.add_to(block, coefficients);
     });
     return coefficients;
 }
@@ -209,29 +231,15 @@ std::vector<double> dual_coefficients(const Rectangles &at, std::span<const doub
 std::vector<double> relax(const Rectangles &at, std::span<const double> alpha, std::span<const double> a,
                           std::span<double> y, double over, int n_threads) {
     assert(alpha.size() == y.size() && a.size() == y.size());
-    std::vector<double> squares(at.size());
-    for_rectangles(at, n_threads, [&](const Block &block) {
-        double total = 0.0;
-        for (std::int64_t e = block.begin(); e < block.begin() + block.n_entries(); ++e) {
-            const std::size_t i = std::size_t(e);
-            y[i] = over * alpha[i] + (2.0 - over) * a[i] - y[i];
-            total += y[i] * y[i];
-        }
-        squares[block.rectangle] = total;
+    return sums_of_entries(at, n_threads, [&](std::int64_t i) {
+        y[i] = over * alpha[i] + (2.0 - over) * a[i] - y[i];
+        return y[i] * y[i];
     });
-    return squares;
 }
 
 std::vector<double> squared_norms(const Rectangles &at, std::span<const double> values, int n_threads) {
     assert(std::int64_t(values.size()) == at.n_entries());
-    std::vector<double> squares(at.size());
-    for_rectangles(at, n_threads, [&](const Block &block) {
-        double total = 0.0;
-        for (std::int64_t e = block.begin(); e < block.begin() + block.n_entries(); ++e)
-            total += values[e] * values[e];
-        squares[block.rectangle] = total;
-    });
-    return squares;
+    return sums_of_entries(at, n_threads, [&](std::int64_t i) { return values[i] * values[i]; });
 }
 
 double settle(const Rectangles &at, std::int64_t rectangle, std::span<const double> s, const Mixture &mixture,
@@ -278,12 +286,7 @@ std::vector<CoupledSums> coupled_sums(const Rectangles &at, std::span<const doub
                 part.lowest += largest * std::max(0.0, -g);
                 part.residual += step * step;
             }
-            sums.sum += part.sum;
-            sums.distance += part.distance;
-            sums.slope += part.slope;
-            sums.square += part.square;
-            sums.lowest += part.lowest;
-            sums.residual += part.residual;
+            add_sums(sums, part);
         }
         all[block.rectangle] = sums;
     });

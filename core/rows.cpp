@@ -35,13 +35,6 @@ bool any_non_finite(const double *x, std::int64_t n) {
     return found != 0;
 }
 
-template <class Value>
-std::int64_t locate_non_finite(const Value *x, std::int64_t n) {
-    std::int64_t k = 0;
-    while (k < n && !any_non_finite(x + k, 1)) ++k;
-    return k;
-}
-
 using Place = std::pair<std::int64_t, std::int64_t>;
 constexpr std::int64_t values_per_task = 1 << 18;  // about 1 MB: tasks long against a thread's start
 
@@ -70,43 +63,40 @@ std::int64_t task_rows(std::int64_t n_rows, std::int64_t n_values) {
                                          1, n_values / std::max<std::int64_t>(1, n_rows)));
 }
 
+/// The numbers of a row.
 template <class Value>
-std::optional<Place> first_non_finite_in(const DenseRows<Value> &x, int n_threads) {
-    const std::int64_t row =
-        first_row(x.n_rows, task_rows(x.n_rows, x.n_rows * x.n_columns), n_threads,
-                  [&](std::int64_t i) { return any_non_finite(x.values + i * x.stride, x.n_columns); });
-    if (row == x.n_rows) return std::nullopt;
-    return Place{row, locate_non_finite(x.values + row * x.stride, x.n_columns)};
+std::span<const Value> row_of(const DenseRows<Value> &x, std::int64_t i) {
+    return {x.values + i * x.stride, std::size_t(x.n_columns)};
+}
+template <class Value>
+std::span<const Value> row_of(const CsrRows<Value> &x, std::int64_t i) {
+    return {x.values + x.offsets[i], std::size_t(x.offsets[i + 1] - x.offsets[i])};
 }
 
-template <class Value>
-std::optional<Place> first_non_finite_in(const CsrRows<Value> &x, int n_threads) {
-    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
-    const std::int64_t row =
-        first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, [&](std::int64_t i) {
-            return any_non_finite(x.values + x.offsets[i], x.offsets[i + 1] - x.offsets[i]);
-        });
+template <class Storage>
+std::optional<Place> first_non_finite_in(const Storage &x, int n_threads) {
+    const std::int64_t row = first_row(x.n_rows, task_rows(x.n_rows, n_entries(x)), n_threads, [&](std::int64_t i) {
+        return any_non_finite(row_of(x, i).data(), std::int64_t(row_of(x, i).size()));
+    });
     if (row == x.n_rows) return std::nullopt;
-    const std::int64_t begin = x.offsets[row];
-    const std::int64_t k = locate_non_finite(x.values + begin, x.offsets[row + 1] - begin);
-    return Place{row, std::int64_t(x.columns[begin + k])};
+    std::int64_t k = 0;
+    while (!any_non_finite(row_of(x, row).data() + k, 1)) ++k;
+    if constexpr (requires { x.columns; }) return Place{row, std::int64_t(x.columns[x.offsets[row] + k])};
+    else return Place{row, k};
 }
 
-template <class Value>
-bool columns_increase_in(const DenseRows<Value> &, int) {
+template <class Storage>
+bool columns_increase_in(const Storage &x, int n_threads) {
+    if constexpr (requires { x.columns; }) {
+        const auto disorder = [&](std::int64_t i) {
+            bool found = false;
+            for (std::int64_t k = x.offsets[i] + 1; k < x.offsets[i + 1]; ++k)
+                found |= x.columns[k - 1] >= x.columns[k];
+            return found;
+        };
+        return first_row(x.n_rows, task_rows(x.n_rows, n_entries(x)), n_threads, disorder) == x.n_rows;
+    }
     return true;
-}
-
-template <class Value>
-bool columns_increase_in(const CsrRows<Value> &x, int n_threads) {
-    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
-    const auto disorder = [&](std::int64_t i) {
-        bool found = false;
-        for (std::int64_t k = x.offsets[i] + 1; k < x.offsets[i + 1]; ++k)
-            found |= x.columns[k - 1] >= x.columns[k];
-        return found;
-    };
-    return first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, disorder) == x.n_rows;
 }
 
 }  // namespace

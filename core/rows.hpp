@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace linrank {
 
@@ -51,6 +52,9 @@ template <class Value>
 std::int64_t first_entry(const DenseRows<Value> &rows, std::int64_t i) { return i * rows.n_columns; }
 template <class Value>
 std::int64_t first_entry(const CsrRows<Value> &rows, std::int64_t i) { return rows.offsets[i]; }
+
+/// Numbers of the type of a matrix.
+using Values = std::variant<std::vector<float>, std::vector<double>>;
 
 /// Calls visit(column, value) for the entries of row i that are stored, in the order in which they are.
 template <class Value, class Visit>

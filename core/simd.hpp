@@ -55,6 +55,33 @@ struct Windows {
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };
 
+/// Visits the places [first, last), ascending for the first windows (is_above), else descending for the second
+/// ones. When visit(t) comes, the places of its window are those for which insert(e, sign) was called with the
+/// signs 1, to put it in, and -1, to take it out of a band; the caller has put in those before `first` (or after
+/// `last`).
+template <bool is_above, class Insert, class Visit>
+[[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, std::int64_t first, std::int64_t last,
+                                                const Insert &insert, const Visit &visit) {
+    const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner : q.from_inner;
+    const auto start = [&](const std::int32_t *ends) __attribute__((always_inline)) -> std::int64_t {
+        if (is_above) return first == 0 ? 0 : ends[first - 1];
+        return last == q.n ? q.n : ends[last];
+    };
+    const auto reach = [&](std::int64_t &next, std::int64_t end, double sign) __attribute__((always_inline)) {
+        if constexpr (is_above)
+            for (; next < end; ++next) insert(next, sign);
+        else
+            while (next > end) insert(--next, sign);
+    };
+    std::int64_t inserted = start(outer), removed = is_band ? start(inner) : 0;
+    for (std::int64_t k = 0; k < last - first; ++k) {
+        const std::int64_t t = is_above ? first + k : last - 1 - k;
+        reach(inserted, outer[t], 1.0);
+        if (is_band) reach(removed, inner[t], -1.0);
+        visit(t);
+    }
+}
+
 /// A row and the rows that a ranking put after it. The pair of the row and of another one has the weight
 /// |gain - gain_other| · factor · weight_other · max(0, first - second_other), and its winner is the row of
 /// the larger gain.
@@ -66,10 +93,9 @@ struct SwapRows {
     const double *z, *gain, *second;
     const double *weight;  // null for ones
 };
-/// Sums over such pairs, with ω the weight and ξ the slack of a pair.
-struct SwapSums {
-    double value = 0, slope = 0, curvature = 0;             // Σ ω l(ξ), Σ ω l'(ξ), Σ ω l''(ξ)
-    double slacks = 0, inner_slacks = 0, violations = 0, all = 0;  // Σ ω max(0, ξ), Σ ω max(0, ξ - ε), Σ ω over ξ > 0, Σ ω
+/// Sums over such pairs.
+struct SwapSums : PairSums {
+    double slope = 0, all = 0;  // Σ ω l'(ξ), Σ ω
     double gradient = 0;  // with respect to z of the row
 };
 
@@ -111,13 +137,11 @@ struct Simd {
     // after the other, which share the walk through the rows.
     void (*prefix_table[2])(const Windows &, const double *v, double *above, double *below, double *table);
     void (*ranked_sums[2])(const Windows &, const double *v, double *above, double *below, double *scratch);
-    // The same for the places [first, last), from a tree that holds what was inserted before; see
+    // The sums below, or above, for the places [first, last), from a tree that holds what was inserted before; see
     // sweep.cpp. Here v and the sums are by place, for a long query leaves the cache and its order is
-    // random, and the sums, those below times sign, are added to what is there.
-    void (*radix_above)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
-                        double *tree, double *above);
-    void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
-                        double *tree, double sign, double *below);
+    // random, and the sums, times sign, are added to what is there.
+    void (*radix_sums[2])(const Windows &, const double *v, std::int64_t first, std::int64_t last,
+                          double *tree, double sign, double *sums);
 
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <stdexcept>
+#include <tuple>
 
 namespace linrank {
 
@@ -37,92 +38,63 @@ void StreamIndex::check_whole() const {
 
 // ---- queries, by when they were last seen --------------------------------------------------------
 
-std::int32_t StreamIndex::slot(std::int64_t id) {
-    const auto [entry, is_new] = slots_.try_emplace(id, none);
-    if (!is_new) return entry->second;
-    std::int32_t q;
-    if (free_.empty()) {
-        q = std::int32_t(queries_.size());
-        queries_.emplace_back();
-    } else {
-        q = free_.back();
-        free_.pop_back();
-    }
-    queries_[q] = {id};
-    entry->second = q;
-    link_newest(q);
-    return q;
-}
-
-void StreamIndex::unlink(std::int32_t q) {
-    const Query &query = queries_[q];
-    (query.older == none ? oldest_ : queries_[query.older].newer) = query.newer;
-    (query.newer == none ? newest_ : queries_[query.newer].older) = query.older;
-}
-
-void StreamIndex::link_newest(std::int32_t q) {
-    Query &query = queries_[q];
-    query.older = newest_;
-    query.newer = none;
-    (newest_ == none ? oldest_ : queries_[newest_].newer) = q;
-    newest_ = q;
+StreamIndex::Query &StreamIndex::see(std::int64_t id) {
+    const auto [entry, is_new] = by_id_.try_emplace(id);
+    if (is_new) entry->second = queries_.insert(queries_.end(), Query{id});
+    else queries_.splice(queries_.end(), queries_, entry->second);
+    return *entry->second;
 }
 
 void StreamIndex::touch(std::span<const std::int64_t> ids) {
     check_whole();
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i > 0 && ids[i] == ids[i - 1]) continue;  // rows of a query often come together
-        const auto entry = slots_.find(ids[i]);
-        if (entry != slots_.end()) see(entry->second);
+        if (by_id_.contains(ids[i])) see(ids[i]);
     }
 }
 
 // ---- forgetting ----------------------------------------------------------------------------------
 
 void StreamIndex::forget(std::int32_t row) {
-    query_[row] = none;
+    query_[row] = nullptr;
     size_ -= sizes_[row];
     --n_rows_;
     ++n_forgotten_;
 }
 
-void StreamIndex::drop(std::int32_t q) {
-    const Query query = queries_[q];
+void StreamIndex::drop(Query &query) {
     for (std::int32_t row = query.first; row != none; row = next_[row]) forget(row);
-    unlink(q);
-    slots_.erase(query.id);
-    free_.push_back(q);
+    const auto entry = by_id_.find(query.id);
+    queries_.erase(entry->second);
+    by_id_.erase(entry);
 }
 
 void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
     begin_change();
-    while (oldest_ != newest_ && (n_rows_ > max_rows || size_ > max_size)) drop(oldest_);
-    if (oldest_ != none && (n_rows_ > max_rows || size_ > max_size))
-        shorten_last(max_rows, max_size);
+    const auto is_full = [&] { return n_rows_ > max_rows || size_ > max_size; };
+    while (queries_.size() > 1 && is_full()) drop(queries_.front());
+    if (!queries_.empty() && is_full()) {
+        Query &last = queries_.back();
+        list_rows(last);
+        std::sort(old_.begin(), old_.end());
+        for (std::size_t i = 0; i < old_.size() && is_full(); ++i) forget(old_[i]);
+        list_rows(last);
+        rows_ = old_;
+        std::erase_if(rows_, [&](std::int32_t row) { return query_[row] == nullptr; });
+        relink(last);  // of an empty query too: what is left to drop must not be forgotten twice
+        if (rows_.empty()) drop(last);
+    }
     end_change();
 }
 
-void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
-    const std::int32_t q = newest_;
+/// Puts the rows of the query into old_: by label and then by age.
+void StreamIndex::list_rows(const Query &query) {
     old_.clear();
-    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
-        old_.push_back(row);
-    std::sort(old_.begin(), old_.end());
-    for (const std::int32_t row : old_) {
-        if (n_rows_ <= max_rows && size_ <= max_size) break;
-        forget(row);
-    }
-    rows_.clear();
-    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
-        if (query_[row] != none) rows_.push_back(row);
-    relink(q);  // of an empty query too: what is left to drop must not be forgotten twice
-    if (rows_.empty()) drop(q);
+    for (std::int32_t row = query.first; row != none; row = next_[row]) old_.push_back(row);
 }
 
 /// The rows of the query are rows_, in that order.
-void StreamIndex::relink(std::int32_t q) {
-    Query &query = queries_[q];
-    query.n_rows = std::int32_t(rows_.size());
+void StreamIndex::relink(Query &query) {
     query.first = rows_.empty() ? none : rows_.front();
     for (std::size_t i = 0; i < rows_.size(); ++i)
         next_[rows_[i]] = i + 1 < rows_.size() ? rows_[i + 1] : none;
@@ -136,60 +108,45 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
     const std::size_t start = labels_.size(), n = ids.size();
     batch_.resize(n);
     for (std::size_t i = 0; i < n; ++i) {
-        const bool again = i > 0 && ids[i] == ids[i - 1];
-        const std::int32_t q = again ? query_.back() : slot(ids[i]);
-        if (!again) see(q);
+        Query &query = i > 0 && ids[i] == ids[i - 1] ? *query_.back() : see(ids[i]);
         batch_[i] = std::int32_t(start + i);
+        if (query.first_new == none) query.first_new = batch_[i];
         labels_.push_back(labels[i]);
         sizes_.push_back(sizes[i]);
-        query_.push_back(q);
+        query_.push_back(&query);
         next_.push_back(none);
         size_ += sizes[i];
     }
     n_rows_ += std::int64_t(n);
-    sort_batch(start);
+    std::sort(batch_.begin(), batch_.end(), [&](std::int32_t a, std::int32_t b) {
+        return std::tuple(query_[a]->first_new, labels_[a], a) < std::tuple(query_[b]->first_new, labels_[b], b);
+    });
     PairCells cells;
     for (std::size_t begin = 0; begin < n;) {
+        Query &query = *query_[batch_[begin]];
         std::size_t end = begin + 1;
-        while (end < n && query_[batch_[end]] == query_[batch_[begin]]) ++end;
-        add_query({batch_.data() + begin, end - begin}, cells);
+        while (end < n && query_[batch_[end]] == &query) ++end;
+        add_rows(query, {batch_.data() + begin, end - begin}, cells);
         begin = end;
     }
     end_change();
     return cells;
 }
 
-/// Sorts batch_ by query, label and age.
-void StreamIndex::sort_batch(std::size_t start) {
-    // Queries in the order of their first row of the batch, not of their slots: slots are reused, and
-    // the pairs must not depend on which were free.
-    std::unordered_map<std::int32_t, std::int32_t> first;
-    std::vector<std::int32_t> rank(batch_.size());
-    for (std::size_t i = 0; i < rank.size(); ++i) {
-        const std::int32_t q = query_[start + i];
-        rank[i] = i > 0 && q == query_[start + i - 1]
-                      ? rank[i - 1]
-                      : first.try_emplace(q, std::int32_t(first.size())).first->second;
-    }
-    std::sort(batch_.begin(), batch_.end(), [&](std::int32_t a, std::int32_t b) {
-        const auto i = std::size_t(a), j = std::size_t(b);
-        if (rank[i - start] != rank[j - start]) return rank[i - start] < rank[j - start];
-        if (labels_[i] != labels_[j]) return labels_[i] < labels_[j];
-        return a < b;
-    });
-}
-
-void StreamIndex::add_query(std::span<const std::int32_t> fresh, PairCells &cells) {
-    const std::int32_t q = query_[fresh.front()];
-    merge(q, fresh);
-    if (labels_[rows_.front()] != labels_[rows_.back()])
-        append_cells(fresh, cells);
+void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells) {
+    list_rows(query);
+    rows_.resize(old_.size() + fresh.size());
+    // Stable: of equal labels the old come first.
+    std::merge(old_.begin(), old_.end(), fresh.begin(), fresh.end(), rows_.begin(),
+               [&](std::int32_t a, std::int32_t b) { return labels_[a] < labels_[b]; });
+    if (labels_[rows_.front()] != labels_[rows_.back()]) append_cells(query.first_new, fresh, cells);
+    query.first_new = none;
     keep_within_bounds();
-    relink(q);
+    relink(query);
 }
 
 /// The cells of one query: rows_ are all its rows by label and age, `fresh` the new ones in that order.
-void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &cells) const {
+void StreamIndex::append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh, PairCells &cells) const {
     // Two stretches of `order`: all rows of the query, then the new ones. Of a level the old rows come
     // before the new ones in the first, being older.
     const std::int64_t number = cells.query.empty() ? 0 : cells.query.back() + 1;
@@ -197,7 +154,6 @@ void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &c
     const std::int64_t added = all + n;
     cells.order.insert(cells.order.end(), rows_.begin(), rows_.end());
     cells.order.insert(cells.order.end(), fresh.begin(), fresh.end());
-    const std::int32_t first_new = *std::min_element(fresh.begin(), fresh.end());
     for (std::int64_t begin = 0, new_begin = 0; begin < n;) {
         const auto label = [&](std::int64_t t) { return labels_[rows_[t]]; };
         const auto in_level = [&](std::int64_t t) { return t < n && label(t) == label(begin); };
@@ -211,19 +167,6 @@ void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &c
         begin = end;
         new_begin = new_end;
     }
-}
-
-/// Puts the rows of the query, old and new, into rows_: by label and then by age.
-void StreamIndex::merge(std::int32_t q, std::span<const std::int32_t> fresh) {
-    old_.clear();
-    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
-        old_.push_back(row);
-    rows_.resize(old_.size() + fresh.size());
-    // Stable: of equal labels the old come first.
-    std::merge(old_.begin(), old_.end(), fresh.begin(), fresh.end(), rows_.begin(),
-               [&](std::int32_t a, std::int32_t b) {
-                   return labels_[a] < labels_[b];
-               });
 }
 
 /// Forgets the oldest rows of rows_ beyond the bounds.
@@ -260,7 +203,7 @@ std::vector<std::int64_t> StreamIndex::compact() {
     kept.reserve(n_rows_);
     std::vector<std::int32_t> place(labels_.size(), none);
     for (std::size_t i = 0; i < labels_.size(); ++i) {
-        if (query_[i] == none) continue;
+        if (query_[i] == nullptr) continue;
         const std::size_t to = kept.size();
         place[i] = std::int32_t(to);
         kept.push_back(std::int64_t(i));
@@ -269,13 +212,13 @@ std::vector<std::int64_t> StreamIndex::compact() {
         query_[to] = query_[i];
         next_[to] = next_[i];
     }
-    for (auto *links : {&next_, &query_}) links->resize(kept.size());
+    next_.resize(kept.size());
+    query_.resize(kept.size());
     labels_.resize(kept.size());
     sizes_.resize(kept.size());
     const auto moved = [&](std::int32_t row) { return row == none ? none : place[row]; };
     for (std::int32_t &row : next_) row = moved(row);
-    for (std::int32_t q = oldest_; q != none; q = queries_[q].newer)
-        queries_[q].first = moved(queries_[q].first);
+    for (Query &query : queries_) query.first = moved(query.first);
     return kept;
 }
 
@@ -283,11 +226,10 @@ StreamIndex::State StreamIndex::state() {
     assert(n_used() == n_rows());
     check_whole();
     State out;
-    for (const std::int32_t q : query_) out.ids.push_back(queries_[q].id);
+    for (const Query *query : query_) out.ids.push_back(query->id);
     out.sizes = sizes_;
     out.labels = labels_;
-    for (std::int32_t q = oldest_; q != none; q = queries_[q].newer)
-        out.recency.push_back(queries_[q].id);
+    for (const Query &query : queries_) out.recency.push_back(query.id);
     out.n_forgotten = n_forgotten_;
     return out;
 }

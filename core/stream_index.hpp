@@ -1,6 +1,7 @@
 // Which rows of a stream are kept, and which pairs a batch of new rows makes with them.
 #pragma once
 #include <cstdint>
+#include <list>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -55,7 +56,7 @@ class StreamIndex {
     std::vector<std::int64_t> compact();
 
     std::int64_t n_rows() const { return n_rows_; }
-    std::int64_t n_queries() const { return std::int64_t(slots_.size()); }
+    std::int64_t n_queries() const { return std::int64_t(queries_.size()); }
     std::int64_t size() const { return size_; }
     /// Positions in use, rows that were forgotten included.
     std::int64_t n_used() const { return std::int64_t(labels_.size()); }
@@ -77,18 +78,19 @@ class StreamIndex {
     // The rows of a query form a list, by label and then by age.
     struct Query {
         std::int64_t id = 0;
-        std::int32_t first = none, n_rows = 0;
-        std::int32_t older = none, newer = none;  // by when it was last seen
+        std::int32_t first = none;
+        std::int32_t first_new = none;  // the first row of the batch that is being added
     };
+    using Queries = std::list<Query>;
+
     std::int64_t rows_per_level_, rows_per_query_;
     std::int64_t n_rows_ = 0, size_ = 0, n_forgotten_ = 0;
     std::vector<double> labels_;
     std::vector<std::int64_t> sizes_;
-    std::vector<std::int32_t> next_, query_;  // by position; query none: a gap
-    std::vector<Query> queries_;
-    std::vector<std::int32_t> free_;
-    std::unordered_map<std::int64_t, std::int32_t> slots_;
-    std::int32_t oldest_ = none, newest_ = none;
+    std::vector<std::int32_t> next_;  // by position
+    std::vector<Query *> query_;      // by position; null: a gap
+    Queries queries_;                 // from least to most recently seen
+    std::unordered_map<std::int64_t, Queries::iterator> by_id_;
     // Room for add(), kept: a batch of one row must not pay for allocations.
     std::vector<std::int32_t> batch_, rows_, old_;
 
@@ -98,20 +100,16 @@ class StreamIndex {
     void begin_change() { check_whole(); is_whole_ = false; }
     void end_change() { is_whole_ = true; }
 
-    std::int32_t slot(std::int64_t id);
-    void unlink(std::int32_t q);
-    void link_newest(std::int32_t q);
-    void see(std::int32_t q) { unlink(q); link_newest(q); }
+    /// The query of an id, now the one seen last.
+    Query &see(std::int64_t id);
     void forget(std::int32_t row);
-    void drop(std::int32_t q);
-    void shorten_last(std::int64_t max_rows, std::int64_t max_size);
-    void sort_batch(std::size_t start);
-    void add_query(std::span<const std::int32_t> fresh, PairCells &cells);
-    void merge(std::int32_t q, std::span<const std::int32_t> fresh);
-    void append_cells(std::span<const std::int32_t> fresh, PairCells &cells) const;
+    void drop(Query &query);
+    void list_rows(const Query &query);
+    void add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells);
+    void append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh, PairCells &cells) const;
     void keep_within_bounds();
     void keep_youngest();
-    void relink(std::int32_t q);
+    void relink(Query &query);
 };
 
 }  // namespace linrank

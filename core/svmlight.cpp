@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
 
 #include "decimal.hpp"
 #include "svmlight_faults.hpp"
@@ -52,35 +51,6 @@ inline const char *skip_blanks(const char *p) {
     return p;
 }
 
-/// Numbers query ids by first appearance. Rows of a query mostly follow one another.
-class QueryNumbers {
-public:
-    std::int32_t number(std::string_view id) {
-        if (!distinct.empty() && id == distinct[last]) return last;
-        const auto [place, is_new] = numbers.try_emplace(id, std::int32_t(distinct.size()));
-        if (is_new) distinct.push_back(id);
-        return last = place->second;
-    }
-    Strings strings() const {
-        Strings result;
-        std::size_t n_bytes = 0;
-        for (const std::string_view id : distinct) n_bytes += id.size();
-        result.text = PageArray<char>(n_bytes);
-        result.ends = PageArray<std::int64_t>(distinct.size());
-        char *end = result.text.data();
-        for (std::size_t q = 0; q < distinct.size(); ++q) {
-            end = std::copy(distinct[q].begin(), distinct[q].end(), end);
-            result.ends[q] = end - result.text.data();
-        }
-        return result;
-    }
-
-private:
-    std::unordered_map<std::string_view, std::int32_t> numbers;  // views of the text that is read
-    std::vector<std::string_view> distinct;
-    std::int32_t last = 0;
-};
-
 template <class T>
 PageArray<T> first(const PageArray<T> &from, std::size_t n) {
     PageArray<T> copy(n);
@@ -109,10 +79,7 @@ public:
         piece.n_entries = std::int64_t(n_entries);
         piece.labels = first(scratch.labels, rows);
         if (weighted) piece.weights = first(scratch.weights, rows);
-        if (piece.has_query) {
-            piece.queries = first(scratch.queries, rows);
-            piece.query_ids = queries.strings();
-        }
+        if (piece.has_query) piece.queries = first(scratch.queries, rows);
         if (n_comment_bytes > 0) {
             piece.comments.text = first(scratch.comments, n_comment_bytes);
             piece.comments.ends = first(scratch.comment_ends, rows);
@@ -129,9 +96,9 @@ private:
     Piece &piece;
     Range range;
     Scratch<Value> &scratch;
-    QueryNumbers queries;
     const char *line_start = nullptr, *limit = nullptr;
     std::size_t n_entries = 0, n_comment_bytes = 0;
+    std::int64_t last_query = 0;
     std::int32_t first_feature = 1;  // of the last row that had one: the next row's is likely the same
     bool weighted = false;
     bool uniform = true;             // every row so far has all features lowest .. highest
@@ -187,7 +154,10 @@ private:
             ++q;
         }
         if (q == token) fail(q, "expected a query id after 'qid:'");
-        scratch.queries[piece.n_rows] = queries.number({token, std::size_t(q - token)});
+        const std::string_view id(token, std::size_t(q - token));
+        QueryTable &ids = piece.query_ids;
+        if (ids.size() == 0 || id != ids[last_query]) last_query = ids.number(id);  // rows of a query come together
+        scratch.queries[piece.n_rows] = std::int32_t(last_query);
         return q;
     }
     /// Reads ` index:value` until the line or its data end; the hot loop.

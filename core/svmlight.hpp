@@ -41,6 +41,53 @@ struct Strings {
     }
 };
 
+struct Piece;
+
+/// Query ids numbered by first appearance, over a text of any length.
+///
+/// The bytes of ids are kept, so equal numbers mean equal ids. Nothing that has been stored moves: growing
+/// needs no second copy, and about 40 bytes a query are all that is taken.
+class QueryTable {
+public:
+    /// Rows that follow one another with the same id: `sizes[k]` of query `numbers[k]`.
+    struct Runs {
+        std::vector<std::int64_t> numbers, sizes;
+    };
+
+    QueryTable() = default;
+    QueryTable(const QueryTable &) = delete;  // the views are of its own text, which a move leaves where it is
+    QueryTable(QueryTable &&) = default;
+    QueryTable &operator=(QueryTable &&) = default;
+
+    /// The number of an id: that of its first appearance.
+    std::int64_t number(std::string_view id);
+    /// The numbers of the ids of another table.
+    std::vector<std::int64_t> numbers(const QueryTable &others);
+    /// The runs of a piece; without ids, one run of query 0, whose id is empty.
+    Runs runs(const Piece &piece);
+
+    std::int64_t size() const { return std::int64_t(ids.size()); }
+    std::string_view operator[](std::int64_t number) const {
+        return ids[number];
+    }
+    /// Whether every id is an integer in its shortest form that fits 64 bits.
+    bool all_integers() const { return n_others == 0; }
+    /// Bytes held.
+    std::int64_t n_bytes() const;
+
+private:
+    static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
+
+    std::deque<std::string_view> ids;                 // views of `text`
+    std::vector<std::unique_ptr<char[]>> text;
+    HashIndex<std::uint32_t> index;
+    std::size_t room = 0;                             // bytes left in the last block
+    char *next = nullptr;
+    std::int64_t text_bytes = 0, n_others = 0;
+
+    std::string_view keep(std::string_view id);
+};
+
 /// The entries of the rows of a piece, in the smaller of two forms.
 ///
 /// Dense (`width` > 0): row i has the features lowest .. lowest + width - 1, `present` has one bit
@@ -64,7 +111,7 @@ struct Piece {
     PageArray<double> labels;
     PageArray<double> weights;                 // empty when no line has one
     PageArray<std::int32_t> queries;           // per row, a number into query_ids; empty without qid
-    Strings query_ids;                         // distinct, by first appearance
+    QueryTable query_ids;
     Strings comments;                          // per row; empty when there is none
     bool has_query = false;
     Place query_place;                         // of the first row's query id, or where it would be;
@@ -124,53 +171,11 @@ void fill_labels(Pieces pieces, double *labels);
 void fill_weights(Pieces pieces, double *weights);
 /// Fills ids and returns true when every id is an integer in its shortest form that fits 64 bits.
 bool fill_integer_queries(Pieces pieces, std::int64_t *ids);
-/// Numbers the distinct ids over all pieces by first appearance; returns them in that order.
-std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes);
+/// Numbers the distinct ids over all pieces by first appearance; returns them.
+QueryTable fill_query_codes(Pieces pieces, std::int64_t *codes);
 /// text: as many bytes as comment_bytes(); offsets: one more than there are rows.
 std::int64_t comment_bytes(Pieces pieces);
 void fill_comments(Pieces pieces, char *text, std::int64_t *offsets);
-
-// Query ids numbered by first appearance, over a text of any length.
-
-/// The bytes of ids are kept, so equal numbers mean equal ids. Nothing that has been stored moves: growing
-/// needs no second copy, and about 40 bytes a query are all that is taken.
-class QueryTable {
-public:
-    /// Rows that follow one another with the same id: `sizes[k]` of query `numbers[k]`.
-    struct Runs {
-        std::vector<std::int64_t> numbers, sizes;
-    };
-
-    QueryTable() = default;
-    QueryTable(const QueryTable &) = delete;  // the views are of its own text
-    QueryTable &operator=(const QueryTable &) = delete;
-
-    /// The number of an id: that of its first appearance.
-    std::int64_t number(std::string_view id);
-    /// The runs of a piece; without ids, one run of query 0, whose id is empty.
-    Runs runs(const Piece &piece);
-
-    std::int64_t size() const { return std::int64_t(ids.size()); }
-    std::string_view operator[](std::int64_t number) const {
-        return ids[number];
-    }
-    /// Whether every id is an integer in its shortest form that fits 64 bits.
-    bool all_integers() const { return n_others == 0; }
-    /// Bytes held.
-    std::int64_t n_bytes() const;
-
-private:
-    static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
-
-    std::deque<std::string_view> ids;                 // views of `text`
-    std::vector<std::unique_ptr<char[]>> text;
-    HashIndex<std::uint32_t> index;
-    std::size_t room = 0;                             // bytes left in the last block
-    char *next = nullptr;
-    std::int64_t text_bytes = 0, n_others = 0;
-
-    std::string_view keep(std::string_view id);
-};
 
 /// The integer that a text is the shortest form of; false if it is none of 64 bits.
 bool parse_integer(std::string_view text, std::int64_t &value);

@@ -1,6 +1,6 @@
 #include "svmlight_faults.hpp"
 
-#include <cstdio>
+#include "trec.hpp"
 
 namespace linrank::svmlight {
 
@@ -28,15 +28,7 @@ std::string quote_token(const char *p) {
     std::string text = "'";
     const char *const start = p;
     do {
-        const auto c = static_cast<unsigned char>(*p);
-        if (c >= 0x20 && c < 0x7F) {
-            text += *p;
-        } else {
-            char escape[5];
-            std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned>(c));
-            text += escape;
-        }
-        ++p;
+        trec::append_printable(*p++, text);
     } while (!ends_token(*p) && p - start < longest);
     return text + (ends_token(*p) ? "'" : "...'");
 }

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
 #include "parallel.hpp"
@@ -80,8 +79,8 @@ std::int64_t Piece::n_bytes() const {
     return std::visit([&](const auto &e) {
                return bytes(e.values) + bytes(e.features) + bytes(e.ends) + bytes(e.present);
            }, entries) +
-           bytes(labels) + bytes(weights) + bytes(queries) + bytes(query_ids.text) +
-           bytes(query_ids.ends) + bytes(comments.text) + bytes(comments.ends);
+           bytes(labels) + bytes(weights) + bytes(queries) + query_ids.n_bytes() +
+           bytes(comments.text) + bytes(comments.ends);
 }
 
 template <class Value>
@@ -154,28 +153,20 @@ void fill_weights(Pieces pieces, double *weights) {
 bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
     std::vector<std::int64_t> numbers;
     for (const Piece *piece : pieces) {
-        numbers.resize(piece->query_ids.ends.size());
+        numbers.resize(piece->query_ids.size());
         for (std::size_t q = 0; q < numbers.size(); ++q)
-            if (!parse_integer(piece->query_ids[q], numbers[q])) return false;
+            if (!parse_integer(piece->query_ids[std::int64_t(q)], numbers[q])) return false;
         for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[q];
     }
     free_queries(pieces);
     return true;
 }
 
-std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
-    std::vector<std::string> distinct;
-    std::unordered_map<std::string_view, std::int64_t> numbers;  // views of the pieces' own text
-    std::vector<std::int64_t> of_piece;
+QueryTable fill_query_codes(Pieces pieces, std::int64_t *codes) {
+    QueryTable distinct;
     for (const Piece *piece : pieces) {
-        of_piece.resize(piece->query_ids.ends.size());
-        for (std::size_t q = 0; q < of_piece.size(); ++q) {
-            const std::string_view id = piece->query_ids[q];
-            const auto [place, is_new] = numbers.try_emplace(id, std::int64_t(distinct.size()));
-            if (is_new) distinct.emplace_back(id);
-            of_piece[q] = place->second;
-        }
-        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[q];
+        const std::vector<std::int64_t> numbers = distinct.numbers(piece->query_ids);
+        for (const std::int32_t q : piece->queries.view()) *codes++ = numbers[q];
     }
     free_queries(pieces);
     return distinct;
@@ -215,12 +206,17 @@ std::int64_t QueryTable::number(std::string_view id) {
     return size() - 1;
 }
 
+std::vector<std::int64_t> QueryTable::numbers(const QueryTable &others) {
+    std::vector<std::int64_t> found;
+    for (const std::string_view id : others.ids) found.push_back(number(id));
+    return found;
+}
+
 QueryTable::Runs QueryTable::runs(const Piece &piece) {
     if (piece.n_rows == 0) return {};
     if (!piece.has_query) return {{number({})}, {piece.n_rows}};
-    std::vector<std::int64_t> of_piece(piece.query_ids.ends.size());
     // Ids of a piece are in the order of their first rows, so numbers are given in that order.
-    for (std::size_t q = 0; q < of_piece.size(); ++q) of_piece[q] = number(piece.query_ids[q]);
+    const std::vector<std::int64_t> of_piece = numbers(piece.query_ids);
     Runs found;
     const auto codes = piece.queries.view();
     for (std::size_t row = 0; row < codes.size();) {

@@ -94,9 +94,8 @@ template <class AnyRows>
 std::vector<std::uint8_t> write(const AnyRows &x, const Lines &lines, int n_threads) {
     const std::int64_t n_tasks = x.n_rows ? 1 + (n_entries(x) + x.n_rows) / task_entries : 0;
     std::vector<Text> parts(n_tasks);
-    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-        for (std::int64_t i = task * x.n_rows / n_tasks; i < (task + 1) * x.n_rows / n_tasks; ++i)
-            put_line(parts[task], x, lines, i);
+    for_parts(x.n_rows, n_tasks, n_threads, [&](std::int64_t task, std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) put_line(parts[task], x, lines, i);
     });
     std::size_t size = 0;
     for (const Text &part : parts) size += part.bytes.size();

@@ -21,17 +21,17 @@ std::vector<Piece> pieces_of(const SwapProblem &problem) {
     return pieces;
 }
 
-std::vector<std::int64_t> running(std::int64_t n, const auto &cost_of) {
+/// Bounds of at most n_parts ranges of 0..n with about the same cost, cost_of(k) being that of the k-th.
+std::vector<std::int64_t> parts_of_cost(std::int64_t n, std::int64_t n_parts, const auto &cost_of) {
     std::vector<std::int64_t> total(n + 1);
     for (std::int64_t k = 0; k < n; ++k) total[k + 1] = total[k] + cost_of(k);
-    return total;
+    return equal_parts(n, n_parts, [&](std::int64_t k) { return total[k]; });
 }
 
 }  // namespace
 
 std::vector<std::int64_t> SwapProblem::query_parts(std::int64_t n_parts) const {
-    const auto total = running(n_queries(), [&](std::int64_t q) { return length(q) * (depth[q] + 1); });
-    return equal_parts(n_queries(), n_parts, [&](std::int64_t q) { return total[q]; });
+    return parts_of_cost(n_queries(), n_parts, [&](std::int64_t q) { return length(q) * (depth[q] + 1); });
 }
 
 SwapTotals swap_totals(const SwapProblem &problem) {
@@ -67,11 +67,9 @@ void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) c
     const SwapProblem &p = *problem_;
     const std::vector<Piece> pieces = pieces_of(p);
     const auto n = std::int64_t(pieces.size());
-    const auto total = running(n, [&](std::int64_t k) {
-        const Piece &piece = pieces[k];
-        return (piece.end - piece.begin) * (p.depth[piece.q] + 1);
+    const auto bounds = parts_of_cost(n, n_tasks, [&](std::int64_t k) {
+        return (pieces[k].end - pieces[k].begin) * (p.depth[pieces[k].q] + 1);
     });
-    const auto bounds = equal_parts(n, n_tasks, [&](std::int64_t k) { return total[k]; });
     std::vector<std::vector<double>> own(n);
     parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t task) {
         for (std::int64_t k = bounds[task]; k < bounds[task + 1]; ++k) {
@@ -107,26 +105,11 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
                                                    std::int64_t last, double *out) {
         SwapSums s;
         simd().add_swaps(loss_, row(t), rows(first, last), out, s);
-        SwapSums &total = sums[task];
-        total.value += s.value;
-        total.slope += s.slope;
-        total.curvature += s.curvature;
-        total.slacks += s.slacks;
-        total.inner_slacks += s.inner_slacks;
-        total.violations += s.violations;
-        total.all += s.all;
+        add_sums(sums[task], s);
         return s.gradient;
     });
-    double slope = 0, total_weight = 0;
-    for (const SwapSums &s : sums) {
-        value += s.value;
-        slope += s.slope;
-        total_curvature += s.curvature;
-        sum_of_slacks += s.slacks;
-        inner_slacks += s.inner_slacks;
-        n_violations += s.violations;
-        total_weight += s.all;
-    }
+    const SwapSums total = sum_of(sums);
+    set_sums(total);
     // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
     std::int64_t longest = 0, n_rows_of_pairs = 0;
     for (std::int64_t q = 0; q < problem_->n_queries(); ++q) {
@@ -138,16 +121,12 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     // A slack is off by two roundings of what it is the difference of, off <= 4μ(1 + |ξ|), and its sign may be
     // as well; so the sums of ω·off and of ω (l' + off) off over all pairs with ξ > -off are at most
     const double off = 4.0 * unit_roundoff;
-    const double spread = 1.0001 * off * (total_weight + sum_of_slacks);
-    slacks_error = spread;
-    value_error = loss_.kind == PairLoss::squared_hinge
-                      ? 1.0001 * off * (2.0 * (sum_of_slacks + value) + off * (total_weight + value))
-                      : spread;
-    value_error += unit_roundoff * chain * value;
-    // The slopes, and what they sum to, are a point of the dual whatever they are.
-    dual_error = unit_roundoff * chain * (sum_of_slacks + inner_slacks + n_violations);
-    slacks_error += dual_error;
-    gradient_error = 2.0 * unit_roundoff * double(longest + 8) * slope;
+    const double spread = 1.0001 * off * (total.all + sum_of_slacks);
+    set_errors(loss_.kind == PairLoss::squared_hinge
+                   ? 1.0001 * off * (2.0 * (sum_of_slacks + value) + off * (total.all + value))
+                   : spread,
+               spread, chain);
+    gradient_error = 2.0 * unit_roundoff * double(longest + 8) * total.slope;
 }
 
 void SwapPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
@@ -192,9 +171,10 @@ class SwapGram {
 
 public:
     SwapGram(const Storage &storage, std::int64_t padded)
-        : product(padded), storage_(storage), padded_(padded), x_(padded), y_(slab_rows * padded),
+        : product(sum, padded), storage_(storage), padded_(padded), x_(padded), y_(slab_rows * padded),
           tops_(y_.size()) {}
 
+    std::vector<double> sum;
     CrossProduct<Real> product;
 
     void add(Order order, const SwapPoint &point, std::int64_t q) {
@@ -266,7 +246,7 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoin
         SwapGram gram(storage, square.padded);
         for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(order, point, q);
         gram.product.flush();
-        return std::move(gram.product.sum);
+        return std::move(gram.sum);
     }), 1.0, n_threads);
 }
 

@@ -32,6 +32,9 @@ struct WordList {
     }
 };
 
+/// Adds a byte for a message, what cannot be printed as \xNN.
+void append_printable(char c, std::string &text);
+
 enum class Kind { qrels, run };
 
 struct Fault {

@@ -9,88 +9,59 @@
 #include <utility>
 
 #include "../fenwick.hpp"
+#include "../pair_sweep.hpp"
 #include "../queries.hpp"
 #include "search_tree.hpp"
 
 namespace linrank::published {
-
-ViolationWindows violation_windows(const SortedQuery &query) {
-    const std::size_t n = query.n_rows();
-    ViolationWindows windows{std::vector<std::size_t>(n), std::vector<std::size_t>(n)};
-    for (std::size_t i = 0, next = 0; i < n; ++i) {
-        while (next < n && query.violates(next, i)) ++next;
-        windows.upto[i] = next;
-    }
-    for (std::size_t i = n, next = n; i-- > 0;) {
-        while (next > 0 && query.violates(i, next - 1)) --next;
-        windows.from[i] = next;
-    }
-    return windows;
-}
 
 namespace {
 
 // ---- a sweep over the scores, with sums by level -------------------------------------------------
 // Algorithm 2 of Lee & Lin: sweep the scores, keep the levels of the rows passed in a tree.
 
-/// A Tree is a multiset of (level, v): insert(level, v), larger(level), smaller(level). It costs two
-/// insertions and two lookups a row.
+/// A Tree holds sums by level: add(level, v), sum_below(level). It costs two additions and two lookups a row. From
+/// above, levels are counted down from the top.
 template <class Tree>
 void sweep_by_score(const SortedQuery &query, std::span<const double> v, std::span<double> above,
                     std::span<double> below) {
     const std::size_t n = query.n_rows();
+    const auto down = [&](std::size_t i) { return query.n_levels - 1 - query.level[i]; };
     Tree ascending(query.n_levels), descending(query.n_levels);
     for (std::size_t i = 0, next = 0; i < n; ++i) {
-        for (; next < n && query.violates(next, i); ++next)
-            ascending.insert(query.level[next], v[next]);
-        above[i] = ascending.larger(query.level[i]);
+        for (; next < n && query.violates(next, i); ++next) ascending.add(down(next), v[next]);
+        above[i] = ascending.sum_below(down(i));
     }
     for (std::size_t i = n, next = n; i-- > 0;) {
-        for (; next > 0 && query.violates(i, next - 1); --next)
-            descending.insert(query.level[next - 1], v[next - 1]);
-        below[i] = descending.smaller(query.level[i]);
+        for (; next > 0 && query.violates(i, next - 1); --next) descending.add(query.level[next - 1], v[next - 1]);
+        below[i] = descending.sum_below(query.level[i]);
     }
 }
 
-// ---- sums by level -------------------------------------------------------------------------------
-// Direct counting: a sum for each level, O(1) to insert and O(k) to look up.
+// Sums by level: a Fenwick tree (half the memory of a selection tree, the same O(log k)), search trees keyed by
+// label, and these two.
 
+/// Direct counting: a sum for each level, O(1) to add and O(k) to look up.
 class LevelArray {
 public:
     explicit LevelArray(std::int32_t n_levels) : sums_(n_levels) {}
-    void insert(std::int32_t level, double v) { sums_[level] += v; }
-    double larger(std::int32_t level) const {
-        return std::accumulate(sums_.begin() + level + 1, sums_.end(), 0.0);
-    }
-    double smaller(std::int32_t level) const {
-        return std::accumulate(sums_.begin(), sums_.begin() + level, 0.0);
-    }
+    void add(std::int32_t level, double v) { sums_[level] += v; }
+    double sum_below(std::int32_t level) const { return std::accumulate(sums_.begin(), sums_.begin() + level, 0.0); }
 
 private:
     std::vector<double> sums_;
 };
 
-// ---- a selection tree ----------------------------------------------------------------------------
-// The selection tree of Lee & Lin's Tree-TRON: a complete binary tree over the levels, O(log k).
-
-/// Leaves base..base+k-1 for the levels, node m the sum of nodes 2m and 2m+1. The root is odd but
-/// nobody's right child, so climbing stops there.
+/// The selection tree of Lee & Lin's Tree-TRON: a complete binary tree over the levels, O(log k). Leaves
+/// base..base+k-1 for the levels, node m the sum of nodes 2m and 2m+1. The root is odd but nobody's right child,
+/// so climbing stops there.
 class SelectionTree {
 public:
-    explicit SelectionTree(std::int32_t n_levels) {
-        while (base_ < std::size_t(n_levels)) base_ *= 2;
-        nodes_.assign(2 * base_, 0.0);
-    }
-    void insert(std::int32_t level, double v) {
+    explicit SelectionTree(std::int32_t n_levels) : base_(std::bit_ceil(std::size_t(n_levels))), nodes_(2 * base_) {}
+    void add(std::int32_t level, double v) {
         for (std::size_t m = base_ + std::size_t(level); m >= 1; m /= 2) nodes_[m] += v;
     }
-    double larger(std::int32_t level) const {
-        double sum = 0;
-        for (std::size_t m = base_ + std::size_t(level); m > 1; m /= 2)
-            if (m % 2 == 0) sum += nodes_[m + 1];
-        return sum;
-    }
-    double smaller(std::int32_t level) const {
+    double sum_below(std::int32_t level) const {
         double sum = 0;
         for (std::size_t m = base_ + std::size_t(level); m > 1; m /= 2)
             if (m % 2 == 1) sum += nodes_[m - 1];
@@ -98,26 +69,18 @@ public:
     }
 
 private:
-    std::size_t base_ = 1;
+    std::size_t base_;
     std::vector<double> nodes_;
 };
 
-// ---- a Fenwick tree ------------------------------------------------------------------------------
-// A Fenwick tree over the levels: half the memory of a selection tree, the same O(log k).
+/// Row i is violated from above by places [0, upto_i) and from below by places [from_i, n), as far as
+/// their levels are above or below its own.
+struct ViolationWindows {
+    std::vector<std::int32_t> upto, from;
 
-class LevelFenwick {
-public:
-    explicit LevelFenwick(std::int32_t n_levels) : sums_(n_levels) {}
-    void insert(std::int32_t level, double v) {
-        total_ += v;
-        sums_.add(level, v);
+    explicit ViolationWindows(const SortedQuery &query) : upto(query.n_rows()), from(query.n_rows()) {
+        find_windows(std::int64_t(upto.size()), [&](std::int64_t t) { return query.z[t]; }, 1.0, upto.data(), from.data());
     }
-    double larger(std::int32_t level) const { return total_ - smaller(level + 1); }
-    double smaller(std::int32_t level) const { return sums_.sum_below(level); }
-
-private:
-    FenwickTree<double> sums_;
-    double total_ = 0;
 };
 
 // ---- a prefix table ------------------------------------------------------------------------------
@@ -135,12 +98,12 @@ void count_by_prefix_table(const SortedQuery &query, std::span<const double> v,
         for (std::size_t r = 0; r <= level; ++r) next[r] = line[r] + v[t];
         for (std::size_t r = level + 1; r < width; ++r) next[r] = line[r];
     }
-    const ViolationWindows windows = violation_windows(query);
+    const ViolationWindows windows(query);
     const double *all = table.data() + n * width;
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t level = std::size_t(query.level[i]);
-        above[i] = table[windows.upto[i] * width + level + 1];
-        const double *before = table.data() + windows.from[i] * width;
+        above[i] = table[std::size_t(windows.upto[i]) * width + level + 1];
+        const double *before = table.data() + std::size_t(windows.from[i]) * width;
         below[i] = (all[0] - all[level]) - (before[0] - before[level]);
     }
 }
@@ -229,11 +192,11 @@ void count_by_wavelet(const SortedQuery &query, std::span<const double> v, std::
     const std::size_t n = query.n_rows();
     std::vector<std::uint32_t> level(query.level.begin(), query.level.end()), next_level(n);
     std::vector<double> value(v.begin(), v.end()), next_value(n);
-    const ViolationWindows windows = violation_windows(query);
+    const ViolationWindows windows(query);
     std::vector<Window> upper(n), lower(n);
     for (std::size_t i = 0; i < n; ++i) {
-        upper[i] = {0, windows.upto[i]};
-        lower[i] = {windows.from[i], n};
+        upper[i] = {0, std::size_t(windows.upto[i])};
+        lower[i] = {std::size_t(windows.from[i]), n};
         above[i] = below[i] = 0;
     }
     for (int bit = std::bit_width(std::uint32_t(query.n_levels - 1)) - 1; bit >= 0; --bit) {
@@ -275,7 +238,7 @@ void count_by_score_tree(const SortedQuery &query, std::span<const double> v,
                          std::span<double> above, std::span<double> below) {
     const ByLevel by_level(query);
     const std::size_t n_levels = std::size_t(query.n_levels);
-    SearchTree<double, RedBlack> lower, higher;
+    SearchTree<RedBlack> lower, higher;
     lower.reserve(std::int64_t(query.n_rows()));
     higher.reserve(std::int64_t(query.n_rows()));
     for (std::size_t r = 0; r < n_levels; ++r) {
@@ -298,7 +261,7 @@ Count counting(std::string_view name) {
     static constexpr std::array<std::pair<std::string_view, Count>, 10> ways = {{
         {"direct", &sweep_by_score<LevelArray>},
         {"selection-tree", &sweep_by_score<SelectionTree>},
-        {"fenwick", &sweep_by_score<LevelFenwick>},
+        {"fenwick", &sweep_by_score<FenwickTree<double>>},
         {"red-black", &sweep_by_score<LabelTree<RedBlack>>},
         {"avl", &sweep_by_score<LabelTree<Avl>>}, {"aa", &sweep_by_score<LabelTree<Aa>>},
         {"red-black-score", &count_by_score_tree}, {"prefix-table", &count_by_prefix_table},

@@ -29,13 +29,6 @@ struct SortedQuery {
     }
 };
 
-/// Row i is violated from above by places [0, upto_i) and from below by places [from_i, n), as far as
-/// their levels are above or below its own.
-struct ViolationWindows {
-    std::vector<std::size_t> upto, from;
-};
-ViolationWindows violation_windows(const SortedQuery &query);
-
 /// A way of counting: writes the sums of v above and below every row.
 using Count = void (*)(const SortedQuery &query, std::span<const double> v, std::span<double> above,
                        std::span<double> below);

@@ -1,5 +1,7 @@
 #include "factor_pairs.hpp"
 
+#include <array>
+
 #include "../queries.hpp"
 
 namespace linrank::published {
@@ -29,56 +31,26 @@ struct LevelOrder {
     }
 };
 
-/// Differences of two rows of a query. Dense rows are copied once in double, of a length that the vector
-/// kernels take.
+/// The difference of two rows.
 template <class Storage>
-class Differences;
-
-template <class Value>
-class Differences<DenseRows<Value>> {
+class Difference {
 public:
-    explicit Differences(std::int64_t n) : padded_((n + 15) / 16 * 16), x_(padded_) {}
+    Difference(const Storage &storage, std::int64_t winner, std::int64_t loser)
+        : storage_(storage), rows_{winner, loser} {}
 
-    void load(const RowRange<DenseRows<Value>> &range, std::int64_t n_rows) {
-        rows_.resize(n_rows * padded_);
-        for (std::int64_t t = 0; t < n_rows; ++t) range.unpack(t, rows_.data() + t * padded_);
-    }
-    std::int64_t n_columns() const { return padded_; }
-    void take(std::int64_t i, std::int64_t j) {
-        const double *winner = rows_.data() + i * padded_, *loser = rows_.data() + j * padded_;
-        for (std::int64_t c = 0; c < padded_; ++c) x_[c] = winner[c] - loser[c];
-    }
-    double dot(const double *w) const { return simd().dot_vectors(padded_, x_.data(), w); }
-    void add(double a, double *w) const { simd().of_double.axpy(padded_, a, x_.data(), w); }
-
-private:
-    std::int64_t padded_;
-    std::vector<double> x_, rows_;
-};
-
-/// Sparse rows are read where they are, one after the other.
-template <class Value>
-class Differences<CsrRows<Value>> {
-public:
-    explicit Differences(std::int64_t n) : n_columns_(n) {}
-
-    void load(const RowRange<CsrRows<Value>> &range, std::int64_t) { range_ = &range; }
-    std::int64_t n_columns() const { return n_columns_; }
-    void take(std::int64_t i, std::int64_t j) { winner_ = range_->row(i), loser_ = range_->row(j); }
     double dot(const double *w) const {
-        double sum = 0;
-        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { sum += x * w[c]; });
-        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { sum -= x * w[c]; });
-        return sum;
+        double z[2];
+        RowRange<Storage>(storage_, rows_, 0, 2).dot(w, z);
+        return z[0] - z[1];
     }
     void add(double a, double *w) const {
-        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { w[c] += a * x; });
-        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { w[c] -= a * x; });
+        const double factors[] = {a, -a};
+        RowRange<Storage>(storage_, rows_, 0, 2).add(factors, w);
     }
 
 private:
-    std::int64_t n_columns_, winner_ = 0, loser_ = 0;
-    const RowRange<CsrRows<Value>> *range_ = nullptr;
+    const Storage &storage_;
+    std::array<std::int64_t, 2> rows_;
 };
 
 /// The vectors v of the rows of a query.
@@ -108,11 +80,7 @@ template <class Storage>
 class Epoch {
 public:
     Epoch(const FactorPairs &problem, const Storage &rows, std::span<double> beta)
-        : p_(problem), rows_(rows), differences_(rows.n_columns),
-          beta_(std::size_t(differences_.n_columns())), change_(beta_.size()) {
-        std::copy(beta.begin(), beta.end(), beta_.begin());
-    }
-    void store(std::span<double> beta) const { std::copy_n(beta_.begin(), beta.size(), beta.begin()); }
+        : p_(problem), rows_(rows), beta_(beta), change_(beta.size()) {}
 
     /// beta += β_q; returns the sum of the α of the query.
     double start(std::int64_t q, const double *V) {
@@ -126,21 +94,18 @@ public:
     /// As printed.
     double step_by_pair(std::int64_t q, double rate, double *V) {
         arrange(q);
-        const RowRange<Storage> rows = range(q);
-        differences_.load(rows, p_.pairs.length(q));
         const Factors v{V, p_.n_factors};
         std::fill(change_.begin(), change_.end(), 0.0);
         levels_.each_pair([&](std::int64_t i, std::int64_t j) {  // line 6, (11)
-            differences_.take(i, j);
-            differences_.add(-v.dot(i, j), change_.data());
-            v.add_slopes(i, j, differences_.dot(beta_.data()) - 1.0, slopes_.data());
+            const Difference x = difference(q, i, j);
+            x.add(-v.dot(i, j), change_.data());
+            v.add_slopes(i, j, x.dot(beta_.data()) - 1.0, slopes_.data());
         });
         move(q, rate, V);
         double sum = 0;
         levels_.each_pair([&](std::int64_t i, std::int64_t j) {  // line 10
             const double alpha = v.dot(i, j);
-            differences_.take(i, j);
-            differences_.add(alpha, change_.data());
+            difference(q, i, j).add(alpha, change_.data());
             sum += alpha;
         });
         for (std::size_t c = 0; c < beta_.size(); ++c) beta_[c] += change_[c];  // line 11
@@ -170,6 +135,10 @@ private:
     RowRange<Storage> range(std::int64_t q) const {
         return {rows_, p_.order, p_.pairs.begin(q), p_.pairs.length(q)};
     }
+    Difference<Storage> difference(std::int64_t q, std::int64_t i, std::int64_t j) const {
+        const std::int64_t begin = p_.pairs.begin(q);
+        return {rows_, row_at(p_.order, begin + i), row_at(p_.order, begin + j)};
+    }
     void arrange(std::int64_t q) {
         levels_.arrange(p_.pairs, q);
         c_.assign(p_.pairs.length(q), 0.0);
@@ -197,9 +166,9 @@ private:
 
     const FactorPairs &p_;
     const Storage &rows_;
-    Differences<Storage> differences_;
+    std::span<double> beta_;
     LevelOrder levels_;
-    std::vector<double> beta_, change_, c_, t_, slopes_;
+    std::vector<double> change_, c_, t_, slopes_;
 };
 
 /// visit(epoch, q, first number of the query in V) for every query that has pairs; the sum of what it
@@ -212,7 +181,6 @@ double each_query(const FactorPairs &problem, std::span<double> beta, const Visi
         for (std::int64_t q = 0; q < problem.pairs.n_queries(); ++q)
             if (problem.pairs.has_pairs(q))
                 sum += visit(epoch, q, problem.pairs.begin(q) * problem.n_factors);
-        epoch.store(beta);
         return sum;
     }, problem.rows);
 }

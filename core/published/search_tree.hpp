@@ -12,10 +12,9 @@ inline Side other(Side side) { return side == left ? right : left; }
 
 /// Nodes by index. Node 0 stands for every missing child: its sums are 0, as (26) needs and does not
 /// say, and its `rank`, which is the balance's own, is that of nothing.
-template <class Key>
 struct Nodes {
     struct Node {
-        Key key{};
+        double key = 0;
         double own = 0;  // Σ v of this key
         double sum = 0;  // Σ v of the subtree
         std::int32_t child[2] = {0, 0};
@@ -40,13 +39,14 @@ struct Nodes {
 };
 
 /// Balance::new_rank is the rank of a new leaf, Balance::fix(nodes, t) restores the balance of a
-/// subtree one of whose children has grown and returns its root, Balance::finish(nodes, root) ends it.
-template <class Key, class Balance>
+/// subtree one of whose children has grown and returns its root, Balance::finish(nodes, root), where there is one,
+/// ends it.
+template <class Balance>
 class SearchTree {
 public:
     void reserve(std::int64_t n_keys) { nodes_.all.reserve(n_keys + 1); }
 
-    void insert(Key key, double v) {
+    void insert(double key, double v) {
         path_.clear();
         std::int32_t t = root_;
         while (t != 0 && nodes_[t].key != key) {
@@ -80,20 +80,20 @@ public:
         return sum;
     }
 
-    const Nodes<Key> &nodes() const { return nodes_; }
+    const Nodes &nodes() const { return nodes_; }
     std::int32_t root() const { return root_; }
 
 private:
-    Side side_of(Key key, std::int32_t t) const { return key > nodes_[t].key ? right : left; }
+    Side side_of(double key, std::int32_t t) const { return key > nodes_[t].key ? right : left; }
 
     /// Hangs the new leaf t at the end of the path and balances upwards. A balance looks at the ranks
     /// of children and grandchildren, so two nodes in a row that stay as they are end it.
     void attach(std::int32_t t) {
-        const Key key = nodes_[t].key;
+        const double key = nodes_[t].key;
         for (int n_unchanged = 0; n_unchanged < 2; path_.pop_back()) {
             if (path_.empty()) {
                 root_ = t;
-                Balance::finish(nodes_, root_);
+                if constexpr (requires { Balance::finish(nodes_, root_); }) Balance::finish(nodes_, root_);
                 return;
             }
             const std::int32_t parent = path_.back(), rank = nodes_[parent].rank;
@@ -103,7 +103,7 @@ private:
         }
     }
 
-    Nodes<Key> nodes_;
+    Nodes nodes_;
     std::int32_t root_ = 0;
     std::vector<std::int32_t> path_;
 };
@@ -112,17 +112,14 @@ private:
 template <class Balance>
 class LabelTree {
 public:
-    explicit LabelTree(std::int32_t n_levels) { tree_.reserve(n_levels); }
-    void insert(std::int32_t level, double v) { tree_.insert(level, v); }
-    double larger(std::int32_t level) const {
-        return tree_.sum(right, [=](std::int32_t key) { return key > level; });
-    }
-    double smaller(std::int32_t level) const {
-        return tree_.sum(left, [=](std::int32_t key) { return key < level; });
+    explicit LabelTree(std::int64_t n_levels) { tree_.reserve(n_levels); }
+    void add(std::int64_t level, double v) { tree_.insert(double(level), v); }
+    double sum_below(std::int64_t level) const {
+        return tree_.sum(left, [=](double key) { return key < double(level); });
     }
 
 private:
-    SearchTree<std::int32_t, Balance> tree_;
+    SearchTree<Balance> tree_;
 };
 
 // AVL balance (Adelson-Velsky & Landis 1962): the heights of two siblings differ by at most one.
@@ -131,8 +128,7 @@ private:
 struct Avl {
     static constexpr std::int32_t new_rank = 1;
 
-    template <class Key>
-    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t fix(Nodes &nodes, std::int32_t t) {
         for (const Side side : {left, right}) {
             const std::int32_t high = nodes[t].child[side];
             if (height(nodes, high) <= height(nodes, nodes[t].child[other(side)]) + 1) continue;
@@ -145,21 +141,16 @@ struct Avl {
         update(nodes, t);
         return t;
     }
-    template <class Key>
-    static void finish(Nodes<Key> &, std::int32_t) {}
 
 private:
-    template <class Key>
-    static std::int32_t height(const Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t height(const Nodes &nodes, std::int32_t t) {
         return nodes[t].rank;
     }
-    template <class Key>
-    static void update(Nodes<Key> &nodes, std::int32_t t) {
+    static void update(Nodes &nodes, std::int32_t t) {
         const auto &child = nodes[t].child;
         nodes[t].rank = 1 + std::max(height(nodes, child[left]), height(nodes, child[right]));
     }
-    template <class Key>
-    static std::int32_t lift(Nodes<Key> &nodes, std::int32_t t, Side side) {
+    static std::int32_t lift(Nodes &nodes, std::int32_t t, Side side) {
         const std::int32_t lifted = nodes.lift(t, side);
         update(nodes, t);
         update(nodes, lifted);
@@ -173,22 +164,17 @@ private:
 struct Aa {
     static constexpr std::int32_t new_rank = 1;
 
-    template <class Key>
-    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t fix(Nodes &nodes, std::int32_t t) {
         return split(nodes, skew(nodes, t));
     }
-    template <class Key>
-    static void finish(Nodes<Key> &, std::int32_t) {}
 
 private:
     /// A left child of the same rank becomes the parent.
-    template <class Key>
-    static std::int32_t skew(Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t skew(Nodes &nodes, std::int32_t t) {
         return nodes[nodes[t].child[left]].rank == nodes[t].rank ? nodes.lift(t, left) : t;
     }
     /// Of three nodes of one rank in a row to the right, the middle one rises above the others.
-    template <class Key>
-    static std::int32_t split(Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t split(Nodes &nodes, std::int32_t t) {
         const std::int32_t second = nodes[t].child[right];
         if (nodes[nodes[second].child[right]].rank != nodes[t].rank) return t;
         ++nodes[second].rank;
@@ -205,8 +191,7 @@ struct RedBlack {
 
     /// A black node above two reds in a row becomes a red node above two black ones: the paths keep
     /// their number of black nodes, and the only red that may now follow a red is one level up.
-    template <class Key>
-    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+    static std::int32_t fix(Nodes &nodes, std::int32_t t) {
         if (nodes[t].rank == red) return t;
         for (const Side side : {left, right}) {
             const std::int32_t child = nodes[t].child[side];
@@ -222,8 +207,7 @@ struct RedBlack {
         }
         return t;
     }
-    template <class Key>
-    static void finish(Nodes<Key> &nodes, std::int32_t root) {
+    static void finish(Nodes &nodes, std::int32_t root) {
         nodes[root].rank = black;
     }
 };

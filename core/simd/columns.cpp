@@ -1,55 +1,47 @@
 // Sums by column of dense rows, in the order of the rows. Compiled without contraction of a product and a
 // sum into one operation, so that they have the same bits whatever the instructions.
-#include "kernels.hpp"
+#include "simd.hpp"
 
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
 namespace {
 
-/// Several rows at a time, for fewer loads and stores of the sums. Lanes are columns, and each adds its values
-/// in the order of the rows.
+/// Several rows at a time, for fewer loads and stores of the sums; x and the sums from a column on, one or eight
+/// of them. Each adds its values in the order of the rows.
+template <class Values, class Wide, int n_rows, bool has_weights, class Value>
+[[gnu::always_inline]] inline void add_values(const Value *x, std::int64_t stride, std::int64_t c, const double *weight,
+                                              const ColumnSums<Value> &sums) {
+    const Values zero{}, one = zero + Value(1);
+    const Wide pivot = Memory<Wide>::load(sums.pivot + c);
+    Wide sum = Memory<Wide>::load(sums.sum + c), square = Memory<Wide>::load(sums.square + c);
+    Wide squares = Memory<Wide>::load(sums.squares + c);
+    Values low = Memory<Values>::load(sums.low + c), high = Memory<Values>::load(sums.high + c), n_nonzero{};
+    for (int r = 0; r < n_rows; ++r) {
+        const Values value = Memory<Values>::load(x + r * stride + c);
+        const Wide wide = widen(value), shifted = wide - pivot;
+        const Wide scaled = has_weights ? shifted * weight[r] : shifted;
+        sum += scaled;
+        square += scaled * shifted;
+        squares += wide * wide;
+        low = either(value < low, value, low);
+        high = either(high < value, value, high);
+        n_nonzero += either(value != Value(0), one, zero);
+    }
+    Memory<Wide>::store(sums.sum + c, sum);
+    Memory<Wide>::store(sums.square + c, square);
+    Memory<Wide>::store(sums.squares + c, squares);
+    Memory<Values>::store(sums.low + c, low);
+    Memory<Values>::store(sums.high + c, high);
+    Memory<Wide>::store(sums.n_nonzero + c, Memory<Wide>::load(sums.n_nonzero + c) + widen(n_nonzero));
+}
+
 template <int n_rows, bool has_weights, class Value>
 void add_rows(const Value *x, std::int64_t stride, std::int64_t n_columns, const double *weight,
               const ColumnSums<Value> &sums) {
-    using Values = Vec8<Value>;
-    const Values zero{}, one = zero + Value(1);
-    const std::int64_t whole = n_columns / 8 * 8;
-    for (std::int64_t c = 0; c < whole; c += 8) {
-        const F64x8 pivot = load8<double>(sums.pivot + c);
-        F64x8 sum = load8<double>(sums.sum + c), square = load8<double>(sums.square + c);
-        F64x8 squares = load8<double>(sums.squares + c);
-        Values low = load8<Value>(sums.low + c), high = load8<Value>(sums.high + c), n_nonzero{};
-        for (int r = 0; r < n_rows; ++r) {
-            const Values value = load8<Value>(x + r * stride + c);
-            const F64x8 wide = widen(value), shifted = wide - pivot;
-            const F64x8 scaled = has_weights ? shifted * weight[r] : shifted;
-            sum += scaled;
-            square += scaled * shifted;
-            squares += wide * wide;
-            low = either(value < low, value, low);
-            high = either(high < value, value, high);
-            n_nonzero += either(value != Value(0), one, zero);
-        }
-        store8(sums.sum + c, sum);
-        store8(sums.square + c, square);
-        store8(sums.squares + c, squares);
-        store8(sums.low + c, low);
-        store8(sums.high + c, high);
-        store8(sums.n_nonzero + c, load8<double>(sums.n_nonzero + c) + widen(n_nonzero));
-    }
-    for (std::int64_t c = whole; c < n_columns; ++c)
-        for (int r = 0; r < n_rows; ++r) {
-            const Value value = x[r * stride + c];
-            const double wide = value, shifted = wide - sums.pivot[c];
-            const double scaled = has_weights ? shifted * weight[r] : shifted;
-            sums.sum[c] += scaled;
-            sums.square[c] += scaled * shifted;
-            sums.squares[c] += wide * wide;
-            if (value < sums.low[c]) sums.low[c] = value;
-            if (sums.high[c] < value) sums.high[c] = value;
-            sums.n_nonzero[c] += value != 0;
-        }
+    std::int64_t c = 0;
+    for (; c + 8 <= n_columns; c += 8) add_values<Vec8<Value>, F64x8, n_rows, has_weights>(x, stride, c, weight, sums);
+    for (; c < n_columns; ++c) add_values<Value, double, n_rows, has_weights>(x, stride, c, weight, sums);
 }
 
 /// A row of weight 0, which moments and ranges know nothing of.

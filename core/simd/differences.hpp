@@ -23,6 +23,16 @@ LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
     if (n > 0) prefetch_line(row + n - 1);
 }
 
+/// Σ term(k) over k in [first, last), by four sums: each addition waits for the one before.
+template <class Sum, class Term>
+LINRANK_INLINE Sum sum_by_four(std::int64_t first, std::int64_t last, const Term &term) {
+    Sum sums[4]{};
+    for (; first + 4 <= last; first += 4)
+        for (int k = 0; k < 4; ++k) sums[k] += term(first + k);
+    for (; first < last; ++first) sums[0] += term(first);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 /// The rows of dense pairs.
 template <class Value>
 class DensePairs {
@@ -127,20 +137,12 @@ class DenseLanesDifference : public DensePairs<Value> {
     }
     template <bool with_square>
     LINRANK_INLINE F64x8 dot() const {
-        F64x8 sum[4]{};
-        std::int64_t c = 0;
-        for (; c + 4 <= n_; c += 4)
-            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * load8<double>(v_ + 8 * (c + k));
-        for (; c < n_; ++c) sum[0] += x_[c] * load8<double>(v_ + 8 * c);
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        return sum_by_four<F64x8>(0, n_, [&](std::int64_t c) __attribute__((always_inline)) {
+            return x_[c] * load8<double>(v_ + 8 * c);
+        });
     }
     LINRANK_INLINE double square() const {
-        double sum[4]{};
-        std::int64_t c = 0;
-        for (; c + 4 <= n_; c += 4)
-            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * x_[c + k];
-        for (; c < n_; ++c) sum[0] += x_[c] * x_[c];
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        return sum_by_four<double>(0, n_, [&](std::int64_t c) __attribute__((always_inline)) { return x_[c] * x_[c]; });
     }
     LINRANK_INLINE void add(F64x8 delta) const { add_to(v_, delta); }
     LINRANK_INLINE F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
@@ -157,11 +159,6 @@ class DenseLanesDifference : public DensePairs<Value> {
 
     double *v_, *z_, *x_;
 };
-
-inline double load_lanes(const double *p, double) { return *p; }
-inline F64x8 load_lanes(const double *p, F64x8) { return load8<double>(p); }
-inline void store_lanes(double *p, double v) { *p = v; }
-inline void store_lanes(double *p, F64x8 v) { store8(p, v); }
 
 /// Of sparse rows, for one model (Lanes = double) or all lanes (F64x8): winner and loser one after the
 /// other.
@@ -226,25 +223,17 @@ class SparseDifference {
         }
         return sum;
     }
-    LINRANK_INLINE Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
+    LINRANK_INLINE Lanes weights(std::int64_t k) const { return Memory<Lanes>::load(v_ + width * rows_.columns[k]); }
 
     LINRANK_INLINE Lanes dot(Entries e) const {
-        // Four sums: each addition waits for the one before.
-        Lanes s0{}, s1{}, s2{}, s3{};
-        std::int64_t k = e.first;
-        for (; k + 4 <= e.last; k += 4) {
-            s0 += double(rows_.values[k]) * weights(k);
-            s1 += double(rows_.values[k + 1]) * weights(k + 1);
-            s2 += double(rows_.values[k + 2]) * weights(k + 2);
-            s3 += double(rows_.values[k + 3]) * weights(k + 3);
-        }
-        for (; k < e.last; ++k) s0 += double(rows_.values[k]) * weights(k);
-        return (s0 + s1) + (s2 + s3);
+        return sum_by_four<Lanes>(e.first, e.last, [&](std::int64_t k) __attribute__((always_inline)) {
+            return double(rows_.values[k]) * weights(k);
+        });
     }
     LINRANK_INLINE void add_to(double *target, Entries e, Lanes delta) const {
         for (std::int64_t k = e.first; k < e.last; ++k) {
             double *p = target + width * rows_.columns[k];
-            store_lanes(p, load_lanes(p, Lanes{}) + double(rows_.values[k]) * delta);
+            Memory<Lanes>::store(p, Memory<Lanes>::load(p) + double(rows_.values[k]) * delta);
         }
     }
     /// Columns of a row differ, so what an entry adds to ‖v‖² does not depend on the others.
@@ -252,8 +241,8 @@ class SparseDifference {
         Lanes grown{};
         for (std::int64_t k = e.first; k < e.last; ++k) {
             double *p = v_ + width * rows_.columns[k];
-            const Lanes before = load_lanes(p, Lanes{}), step = double(rows_.values[k]) * delta;
-            store_lanes(p, before + step);
+            const Lanes before = Memory<Lanes>::load(p), step = double(rows_.values[k]) * delta;
+            Memory<Lanes>::store(p, before + step);
             grown += step * (2.0 * before + step);
         }
         return grown;

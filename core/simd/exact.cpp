@@ -1,6 +1,6 @@
 // A dot product as in twice the precision. Compiled without contraction of a product and a sum into one
 // operation: what is lost in each is what this is about.
-#include "kernels.hpp"
+#include "simd.hpp"
 
 namespace linrank::LINRANK_ISA {
 

@@ -93,6 +93,9 @@ inline V either(Mask mask, V x, V y) {
     else return mask ? x : y;
 }
 
+/// For formulas that one number and eight at once go through.
+inline double either(bool mask, double x, double y) { return mask ? x : y; }
+
 /// Asks for the cache line of an address. GCC takes a function that does nothing but this for one without
 /// effect and drops the calls of it; the empty statement keeps them.
 [[gnu::always_inline]] inline void prefetch_line(const void *address) {
@@ -135,6 +138,7 @@ struct Halves {
     }
 };
 
+inline double widen(double v) { return v; }
 inline F64x8 widen(F64x8 v) { return v; }
 template <int n = 8>
 inline Vector<double, n> widen(Vector<float, n> v) {

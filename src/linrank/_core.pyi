@@ -319,7 +319,7 @@ class PairPoint:
     @property
     def gradient_error(self) -> float: ...
 
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 def pair_point(problem: PairProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
 
@@ -334,6 +334,8 @@ def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(sha
 
 class PreferenceList:
     """Preferences by winner, loser and weight."""
+
+    def __len__(self) -> int: ...
 
 def preference_list(winners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], losers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_rows: int) -> PreferenceList: ...
 
@@ -370,7 +372,7 @@ class PreferencePoint:
     @property
     def gradient_error(self) -> float: ...
 
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
 
@@ -421,7 +423,7 @@ class SwapPoint:
     @property
     def gradient_error(self) -> float: ...
 
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 def swap_point(problem: SwapProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> SwapPoint: ...
 
@@ -454,31 +456,8 @@ class PublishedPoint:
 
 def published_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], counting: str) -> PublishedPoint: ...
 
-class ExplicitPairs:
+def explicit_pairs(problem: PairProblem) -> PreferenceList:
     """All pairs of a problem, written down."""
-
-    def __len__(self) -> int: ...
-
-def explicit_pairs(problem: PairProblem) -> ExplicitPairs: ...
-
-class ExplicitPairsPoint:
-    """Squared hinge over explicit pairs."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def sum_of_slacks(self) -> float: ...
-
-    @property
-    def n_violations(self) -> float: ...
-
-    @property
-    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
-
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-def explicit_pairs_point(pairs: ExplicitPairs, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> ExplicitPairsPoint: ...
 
 class Layering:
     """Layers, margins and weights of a domination loss."""
@@ -653,9 +632,6 @@ class Random:
 
     def numbers(self, n: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """The next n numbers of 64 bits."""
-
-def alias_slots(weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))]]:
-    """(threshold, alias) of each slot: all that a draw by weight looks at."""
 
 class PairSampler:
     """A distribution over pairs of rows."""

@@ -163,7 +163,7 @@ class TreeHinge(Counted):
         return Dual(point.n_violations - errors.dual, largest=1.0)
 
 
-_BYTES_PER_PAIR = 32  # of the list, which grows by doubling, and of the violated ones at two points
+_BYTES_PER_PAIR = 96  # of the list, which grows by doubling and is sorted; of slopes at two points
 
 
 class ExplicitPairs(PublishedLoss):
@@ -190,12 +190,12 @@ class ExplicitPairs(PublishedLoss):
         )
 
     @cached_property
-    def list(self) -> _core.ExplicitPairs:
+    def list(self) -> _core.PreferenceList:
         """The pairs, by position."""
         return _core.explicit_pairs(self.problem)
 
-    def at(self, z: Array, near: Any = None) -> _core.ExplicitPairsPoint:
-        return _core.explicit_pairs_point(self.list, z)
+    def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
+        return _core.preference_point(self.list, "squared_hinge", 1.0, z, 1)
 
 
 def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PairLoss:

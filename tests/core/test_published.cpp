@@ -19,8 +19,7 @@ constexpr const char *ways[] = {"direct",  "selection-tree", "fenwick",      "re
 // ---- trees --------------------------------------------------------------------------------------
 
 /// The keys of a subtree in order; checks that the sums are those of the subtree.
-template <class Key>
-double walk(const Nodes<Key> &nodes, std::int32_t t, std::vector<Key> &keys) {
+double walk(const Nodes &nodes, std::int32_t t, std::vector<double> &keys) {
     if (t == 0) return 0.0;
     double sum = walk(nodes, nodes[t].child[left], keys);
     keys.push_back(nodes[t].key);
@@ -30,7 +29,7 @@ double walk(const Nodes<Key> &nodes, std::int32_t t, std::vector<Key> &keys) {
 }
 
 /// Height, with the AVL rule: siblings differ by at most one, and every node knows its height.
-std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, Avl) {
+std::int32_t check_balance(const Nodes &nodes, std::int32_t t, Avl) {
     if (t == 0) return 0;
     const std::int32_t a = check_balance(nodes, nodes[t].child[left], Avl());
     const std::int32_t b = check_balance(nodes, nodes[t].child[right], Avl());
@@ -40,7 +39,7 @@ std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, Avl
 }
 
 /// Black height, with the red-black rules: no red below a red, equal black heights.
-std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, RedBlack) {
+std::int32_t check_balance(const Nodes &nodes, std::int32_t t, RedBlack) {
     if (t == 0) return 0;
     for (const std::int32_t child : nodes[t].child)
         CHECK(nodes[t].rank == RedBlack::black || nodes[child].rank == RedBlack::black);
@@ -51,7 +50,7 @@ std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, Red
 
 /// Rank, with the AA rules: a left child is one below its parent, a right one at most one and its own
 /// right child below the grandparent.
-std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, Aa) {
+std::int32_t check_balance(const Nodes &nodes, std::int32_t t, Aa) {
     if (t == 0) return 0;
     const auto &child = nodes[t].child;
     CHECK(check_balance(nodes, child[left], Aa()) == nodes[t].rank - 1);
@@ -63,7 +62,7 @@ std::int32_t check_balance(const Nodes<std::int32_t> &nodes, std::int32_t t, Aa)
 
 template <class Balance>
 void trees_keep_their_invariants(Rng &rng, int order) {
-    SearchTree<std::int32_t, Balance> tree;
+    SearchTree<Balance> tree;
     std::vector<double> at_key(200);
     for (std::int32_t t = 0; t < 300; ++t) {
         const auto drawn = std::int32_t(draw(rng, 0, 199));
@@ -75,15 +74,15 @@ void trees_keep_their_invariants(Rng &rng, int order) {
         CHECK(tree.nodes()[0].sum == 0 && tree.nodes()[0].rank == 0);
     }
 
-    std::vector<std::int32_t> keys;
+    std::vector<double> keys;
     walk(tree.nodes(), tree.root(), keys);
     CHECK(std::is_sorted(keys.begin(), keys.end()));
     CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
     double below = 0;
     for (std::int32_t key = 0; key < 200; ++key) {
-        CHECK(tree.sum(left, [=](std::int32_t k) { return k < key; }) == below);
+        CHECK(tree.sum(left, [=](double k) { return k < key; }) == below);
         below += at_key[std::size_t(key)];
-        CHECK(tree.sum(right, [=](std::int32_t k) { return k > key; }) ==
+        CHECK(tree.sum(right, [=](double k) { return k > key; }) ==
               tree.nodes()[tree.root()].sum - below);
     }
 }
@@ -118,7 +117,8 @@ void compare(const Point &point, const std::vector<double> &v, const Truth &trut
     CHECK(close(point.sum_of_slacks, truth.slacks, 1e-11));
     CHECK(close(point.n_violations, truth.violations, 1e-11));
     std::vector<double> product(v.size(), 1.0);
-    point.multiply(v, product);
+    if constexpr (requires { point.multiply(v, product, 1); }) point.multiply(v, product, 1);
+    else point.multiply(v, product);
     for (std::size_t i = 0; i < v.size(); ++i) {
         CHECK(close(point.gradient[i], truth.gradient[i], 1e-11));
         CHECK(close(product[i], truth.product[i], 1e-11));
@@ -138,7 +138,8 @@ void every_way_is_the_definition(Rng &rng) {
                 CHECK(close(point.hinge_gradient[i], truth.hinge[i], 1e-11));
             if (problem.u.empty()) CHECK(point.n_violations == truth.violations);
         }
-        compare(ExplicitPairsPoint(ExplicitPairs(p), z), v, truth);
+        const PreferenceList pairs = explicit_pairs(p);
+        compare(PreferencePoint(pairs, {}, z, 1), v, truth);
     }
 }
 
@@ -152,7 +153,8 @@ void scores_that_are_not_finite_do_no_harm(Rng &rng) {
         for (double &score : z)
             if (draw(rng, 0, 4) == 0) score = wild;
         for (const char *way : ways) PublishedPoint(p, z, counting(way)).multiply(z, out);
-        ExplicitPairsPoint(ExplicitPairs(p), z).multiply(z, out);
+        const PreferenceList pairs = explicit_pairs(p);
+        PreferencePoint(pairs, {}, z, 1).multiply(z, out, 1);
     }
 }
 

@@ -148,16 +148,14 @@ using Numbers = std::vector<double>;
 
 Numbers matrix(const KernelFunction &f, const Rows &a, const Rows &b, int n_threads = 1) {
     Numbers out(std::size_t(n_rows(a) * n_rows(b)), -1.0);
-    if (&a == &b) kernel_matrix(f, a, out, n_threads);
-    else kernel_matrix(f, a, b, out, n_threads);
+    kernel_matrix(f, a, b, out, n_threads);
     return out;
 }
 
 Numbers product(const KernelFunction &f, const Rows &a, const Rows &b, const Numbers &v,
                 int n_threads = 1) {
     Numbers out(std::size_t(n_rows(a)), -1.0);
-    if (&a == &b) kernel_product(f, a, v, out, n_threads);
-    else kernel_product(f, a, b, v, out, n_threads);
+    kernel_product(f, a, b, v, out, n_threads);
     return out;
 }
 

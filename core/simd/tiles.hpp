@@ -1,6 +1,7 @@
 // Every entry is one chain of multiply-adds in the order of the columns, whichever of its two rows is
 // broadcast, so that a kernel matrix is symmetric to the bit.
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include "vector.hpp"
 
@@ -65,8 +66,6 @@ template <class Add>
     for (; part < n; ++part) fill.template operator()<1>(part);
 }
 
-}  // namespace
-
 void panel_distances(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
                      double factor, double *out, std::int64_t stride) {
     fill_panels(n_columns, n_panels, a, b, factor, 0.0, out, stride,
@@ -95,13 +94,11 @@ void power_vector(std::int64_t n, int degree, double *x) {
     }
 }
 
-namespace {
-
 /// Rows whose sums are in registers at once in add_symmetric.
 constexpr int n_rows_summed = part_width == 8 && n_parts_held == 2 ? 8 : 4;
 
 template <int n_rows>
-[[gnu::always_inline]] inline void add_rows(std::int64_t n, const double *q, std::int64_t stride,
+[[gnu::always_inline]] inline void add_symmetric_rows(std::int64_t n, const double *q, std::int64_t stride,
                                             const double *u, const double *v, double *sums,
                                             double *total) {
     Part s[n_rows]{};
@@ -128,14 +125,13 @@ template <int n_rows>
     }
 }
 
-}  // namespace
-
 void add_symmetric(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
                    const double *u, const double *v, double *sums, double *total) {
     std::int64_t r = 0;
     for (; r + n_rows_summed <= n_rows; r += n_rows_summed)
-        add_rows<n_rows_summed>(n, q + r * stride, stride, u + r, v, sums + r, total);
-    for (; r < n_rows; ++r) add_rows<1>(n, q + r * stride, stride, u + r, v, sums + r, total);
+        add_symmetric_rows<n_rows_summed>(n, q + r * stride, stride, u + r, v, sums + r, total);
+    for (; r < n_rows; ++r) add_symmetric_rows<1>(n, q + r * stride, stride, u + r, v, sums + r, total);
 }
 
+}  // namespace
 }  // namespace linrank::LINRANK_ISA

@@ -1,5 +1,6 @@
 // Three ways to sum a vector over the pairs of a query, none with a branch that depends on a level.
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include "vector.hpp"
 
@@ -42,47 +43,21 @@ inline void insert_path(const RadixTree &layout, double *tree, const double (&ma
         insert(tree + layout.start[d] + (level & ~15), masks[level & 15], v);
 }
 
-template <int depth, bool is_band>
-void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double *above) {
+/// The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node whose digit
+/// lies beyond (or short of) the leaf's own: a lookup adds one number per depth.
+template <bool is_above, int depth, bool is_band>
+void sweep(const Windows &q, const double *v, std::int64_t first, std::int64_t last, double *tree, double sign,
+           double *sums) {
     const RadixTree layout(q.n_levels);
-    std::int64_t inserted = first == 0 ? 0 : q.upto[first - 1];
-    std::int64_t removed = first == 0 || !is_band ? 0 : q.upto_inner[first - 1];
-    for (std::int64_t t = first; t < last; ++t) {
-        for (; inserted < q.upto[t]; ++inserted)
-            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted], v[inserted]);
-        if constexpr (is_band)
-            for (; removed < q.upto_inner[t]; ++removed)
-                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed], -v[removed]);
+    const auto &masks = is_above ? digit_masks.beyond : digit_masks.short_of;
+    walk_windows<is_above>(q, is_band, first, last, [&](std::int64_t e, double s) __attribute__((always_inline)) {
+        insert_path<depth>(layout, tree, masks, q.level[e], s * v[e]);
+    }, [&](std::int64_t t) __attribute__((always_inline)) {
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        above[t] += sum;
-    }
-}
-
-template <int depth, bool is_band>
-void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double sign, double *below) {
-    const RadixTree layout(q.n_levels);
-    std::int64_t inserted = last == q.n ? q.n : q.from[last];
-    std::int64_t removed = last == q.n || !is_band ? q.n : q.from_inner[last];
-    for (std::int64_t t = last; t-- > first;) {
-        while (inserted > q.from[t]) {
-            --inserted;
-            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted], v[inserted]);
-        }
-        if constexpr (is_band)
-            while (removed > q.from_inner[t]) {
-                --removed;
-                insert_path<depth>(layout, tree, digit_masks.short_of, q.level[removed],
-                                   -v[removed]);
-            }
-        double sum = 0;
-        std::int32_t level = q.level[t];
-        for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        below[t] += sign * sum;
-    }
+        sums[t] += sign * sum;
+    });
 }
 
 /// work.operator()<depth>() for the depth of a tree, which the loops along a path are unrolled for.
@@ -201,8 +176,6 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
 
 static_assert(RadixTree(longest_ranked + 1).depth <= 4);
 
-}  // namespace
-
 template <int n_vectors>
 void prefix_table(const Windows &q, const double *v, double *above, double *below, double *table) {
     (q.upto_inner ? sums_by_table<n_vectors, true> : sums_by_table<n_vectors, false>)(q, v, above, below, table);
@@ -216,26 +189,14 @@ void ranked_sums(const Windows &q, const double *v, double *above, double *below
     });
 }
 
-template void prefix_table<1>(const Windows &, const double *, double *, double *, double *);
-template void prefix_table<2>(const Windows &, const double *, double *, double *, double *);
-template void ranked_sums<1>(const Windows &, const double *, double *, double *, double *);
-template void ranked_sums<2>(const Windows &, const double *, double *, double *, double *);
-
-// The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node
-// whose digit lies beyond (or short of) the leaf's own: a lookup adds one number per depth. The caller
-// hands over a tree that already holds the rows before `first` (or after `last`).
-void radix_above(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double *above) {
+template <bool is_above>
+void radix_sums(const Windows &q, const double *v, std::int64_t first, std::int64_t last, double *tree, double sign,
+                double *sums) {
     with_depth<8>(RadixTree(q.n_levels).depth, [&]<int depth>() {
-        (q.upto_inner ? sweep_above<depth, true> : sweep_above<depth, false>)(q, v, first, last, tree, above);
+        (q.upto_inner ? sweep<is_above, depth, true> : sweep<is_above, depth, false>)(q, v, first, last, tree, sign,
+                                                                                     sums);
     });
 }
 
-void radix_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double sign, double *below) {
-    with_depth<8>(RadixTree(q.n_levels).depth, [&]<int depth>() {
-        (q.upto_inner ? sweep_below<depth, true> : sweep_below<depth, false>)(q, v, first, last, tree, sign, below);
-    });
-}
-
+}  // namespace
 }  // namespace linrank::LINRANK_ISA

@@ -1,6 +1,7 @@
 // Products with dense rows. A row whose length is not a multiple of eight ends with an overlapping
 // vector whose repeated lanes count for nothing, so rows need no padding.
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include "vector.hpp"
 
@@ -96,8 +97,6 @@ void dot_as_narrow(const DenseBlock<Value> &x, const double *w, double *out) {
     }
 }
 
-}  // namespace
-
 template <class Value>
 void dot(const DenseBlock<Value> &x, const double *w, double *out) {
     const std::int64_t n = x.n_columns, whole = n / 8 * 8;
@@ -120,8 +119,6 @@ void dot(const DenseBlock<Value> &x, const double *w, double *out) {
         return even + odd;
     }, out);
 }
-
-namespace {
 
 /// Rows that come from memory are taken one by one: several in step are no pattern that the hardware
 /// looks ahead in, and cost half of the bandwidth. Cached ones go four at a time, for fewer loads and
@@ -161,21 +158,4 @@ void add_rows(const DenseBlock<Value> &x, const double *a, T *total) {
 }
 
 }  // namespace
-
-template <class Value>
-void add(const DenseBlock<Value> &x, const double *a, double *total) {
-    add_rows<false>(x, a, total);
-}
-template <class Value>
-void add_cached(const DenseBlock<Value> &x, const double *a, Value *total) {
-    add_rows<true>(x, a, total);
-}
-
-template void dot(const DenseBlock<float> &, const double *, double *);
-template void dot(const DenseBlock<double> &, const double *, double *);
-template void add(const DenseBlock<float> &, const double *, double *);
-template void add(const DenseBlock<double> &, const double *, double *);
-template void add_cached(const DenseBlock<float> &, const double *, float *);
-template void add_cached(const DenseBlock<double> &, const double *, double *);
-
 }  // namespace linrank::LINRANK_ISA

@@ -1,4 +1,5 @@
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include <limits>
 
@@ -40,8 +41,6 @@ constexpr int width = int(sizeof(Numbers) / sizeof(double));
     return x < -700.0 ? Numbers{} : x > 709.4 ? Numbers{} + std::numeric_limits<double>::infinity() : value;
 }
 
-}  // namespace
-
 void exp_vector(std::int64_t n, double *x) {
     std::int64_t i = 0;
     for (; i + width <= n; i += width)
@@ -53,4 +52,5 @@ void exp_vector(std::int64_t n, double *x) {
     for (int k = 0; k < int(n - i); ++k) x[i + k] = last[k];
 }
 
+}  // namespace
 }  // namespace linrank::LINRANK_ISA

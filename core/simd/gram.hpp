@@ -1,4 +1,5 @@
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -40,8 +41,6 @@ template <int n_vectors, class T>
                 product[r * n + k * width + lane] += double(sums[r * n_vectors + k][lane]);
 }
 
-}  // namespace
-
 // Only the tiles that touch the upper triangle. The sums of a tile stay in registers while all rows pass; the
 // product itself, in double, is touched once per call, so rounding grows with the rows of a call and not with
 // those of the data. Both sides are packed first: where a row takes a multiple of 4 KB, one column of all rows
@@ -75,13 +74,6 @@ void axpy(std::int64_t n, T a, const T *x, T *y) {
     for (std::int64_t c = 0; c < n; c += 16) Part::store(y + c, Part::load(y + c) + Part::load(x + c) * a);
 }
 
-template void add_cross_product(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const float *, const float *,
-                                double *);
-template void add_cross_product(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const double *, const double *,
-                                double *);
-template void axpy(std::int64_t, float, const float *, float *);
-template void axpy(std::int64_t, double, const double *, double *);
-
 double dot_vectors(std::int64_t n, const double *x, const double *y) {
     F64x8 s0{}, s1{};
     std::int64_t c = 0;
@@ -94,4 +86,5 @@ double dot_vectors(std::int64_t n, const double *x, const double *y) {
     return sum;
 }
 
+}  // namespace
 }  // namespace linrank::LINRANK_ISA

@@ -1,13 +1,10 @@
 // All pairs of one row with the rows ranked after it, eight at a time and without a branch.
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
-
-// One number and eight at once go through the same formulas.
-static inline double either(bool holds, double x, double y) { return holds ? x : y; }
-
 namespace {
 
 inline F64x8 spread(double x) { return F64x8{} + x; }
@@ -65,11 +62,6 @@ inline void for_each_pair(const SwapRow &row, const SwapRows &others, const Body
                            others.weight ? others.weight[j] : 1.0), j);
 }
 
-inline F64x8 load(const double *p, F64x8) { return load8<double>(p); }
-inline double load(const double *p, double) { return *p; }
-inline void store(double *p, F64x8 v) { store8(p, v); }
-inline void store(double *p, double v) { *p = v; }
-
 /// A sum over all pairs: eight lanes, and the rest.
 struct Total {
     F64x8 lanes{};
@@ -85,7 +77,7 @@ void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, doub
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
         const Losses<V, kind> loss(pairs.slack, epsilon);
         const V weight = pairs.weight(), step = pairs.signed_weight * loss.slope;
-        store(gradient + j, load(gradient + j, V{}) + step);
+        Memory<V>::store(gradient + j, Memory<V>::load(gradient + j) + step);
         own += step;
         all += weight;
         value += weight * loss.value;
@@ -99,10 +91,10 @@ void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, doub
     sums.all += all.sum();
     sums.value += value.sum();
     sums.slope += slope.sum();
-    sums.slacks += slacks.sum();
+    sums.sum_of_slacks += slacks.sum();
     sums.inner_slacks += inner.sum();
-    sums.violations += violations.sum();
-    sums.curvature += curvature.sum();
+    sums.n_violations += violations.sum();
+    sums.total_curvature += curvature.sum();
 }
 
 template <PairLoss::Kind kind>
@@ -111,9 +103,9 @@ double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows
     Total own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
         const V bent = pairs.weight() * Losses<V, kind>(pairs.slack, epsilon).curvature;
-        const V step = bent * (v - load(with + j, V{}));
+        const V step = bent * (v - Memory<V>::load(with + j));
         own += step;
-        store(out + j, load(out + j, V{}) + -step);
+        Memory<V>::store(out + j, Memory<V>::load(out + j) + -step);
     });
     return own.sum();
 }
@@ -121,15 +113,13 @@ double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows
 template <PairLoss::Kind kind>
 void curvatures(double epsilon, const SwapRow &row, const SwapRows &others, double *out) {
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
-        store(out + j, pairs.weight() * Losses<V, kind>(pairs.slack, epsilon).curvature);
+        Memory<V>::store(out + j, pairs.weight() * Losses<V, kind>(pairs.slack, epsilon).curvature);
     });
 }
 
-}  // namespace
-
 /// work.operator()<kind>() for the kind of a loss.
 template <class Work>
-static auto with_kind(PairLoss loss, const Work &work) {
+auto with_kind(PairLoss loss, const Work &work) {
     if (loss.kind == PairLoss::squared_hinge) return work.template operator()<PairLoss::squared_hinge>();
     if (loss.kind == PairLoss::hinge) return work.template operator()<PairLoss::hinge>();
     return work.template operator()<PairLoss::huber>();
@@ -150,4 +140,5 @@ void swap_curvatures(PairLoss loss, const SwapRow &row, const SwapRows &others, 
     with_kind(loss, [&]<PairLoss::Kind kind>() { curvatures<kind>(loss.epsilon, row, others, out); });
 }
 
+}  // namespace
 }  // namespace linrank::LINRANK_ISA

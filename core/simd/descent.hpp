@@ -1,5 +1,6 @@
 // One pass over pairs of rows for one model, or for eight side by side.
-#include "kernels.hpp"
+#pragma once
+#include "simd.hpp"
 
 #include "differences.hpp"
 #include "steps.hpp"
@@ -113,14 +114,6 @@ void descend_by_rule(const CsrRows<Value> &rows, const DescentBatch &batch) {
 }
 
 // ---- eight models ----------------------------------------------------------------------------------
-
-template <class Storage> struct LanesDifference;
-template <class Value> struct LanesDifference<DenseRows<Value>> {
-    using type = DenseLanesDifference<Value>;
-};
-template <class Value> struct LanesDifference<CsrRows<Value>> {
-    using type = SparseDifference<CsrRows<Value>, F64x8>;
-};
 
 /// Models of any rules: the scalars lane by lane.
 template <class Difference, class Storage>
@@ -240,16 +233,8 @@ void descend_hinge(const Storage &rows, const DescentBatch &batch) {
     models.store(batch);
 }
 
-}  // namespace
-
-template <class Storage>
-void descend_one(const Storage &rows, const DescentBatch &batch) {
-    descend_by_rule(rows, batch);
-}
-
-template <class Storage>
+template <class Difference, class Storage>
 void descend_lanes(const Storage &rows, const DescentBatch &batch) {
-    using Difference = typename LanesDifference<Storage>::type;
     for (int lane = 0; lane < batch.n_models; ++lane) {
         const Algorithm algorithm = batch.learners[lane].algorithm;
         if (algorithm != Algorithm::sgd_svm && algorithm != Algorithm::pegasos)
@@ -258,12 +243,5 @@ void descend_lanes(const Storage &rows, const DescentBatch &batch) {
     descend_hinge<Difference>(rows, batch);
 }
 
-#define LINRANK_DESCENT(...)                                                       \
-    template void descend_one(const __VA_ARGS__ &, const DescentBatch &);          \
-    template void descend_lanes(const __VA_ARGS__ &, const DescentBatch &);
-LINRANK_DESCENT(DenseRows<float>)
-LINRANK_DESCENT(DenseRows<double>)
-LINRANK_DESCENT(CsrRows<float>)
-LINRANK_DESCENT(CsrRows<double>)
-
+}  // namespace
 }  // namespace linrank::LINRANK_ISA
