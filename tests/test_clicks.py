@@ -125,16 +125,12 @@ def test_what_preferences_need(columns, options, message):
     [
         ({"position": [1, 0]}, "position of impression 1 is 0; it counts from 1"),
         ({"position": [1.0, 2.0]}, "position must hold integers, got dtype float64"),
-        ({"position": [[1, 2]]}, r"position should be a 1d array, got an array of shape \(1, 2\)"),
         ({"position": [], "clicked": []}, "there are no impressions"),
         ({"clicked": [0, 2]}, "clicked of impression 1 is 2; it must be 0 or 1"),
         ({"clicked": [0, np.nan]}, "clicked of impression 1 is nan"),
-        ({"clicked": [1]}, "position has 2 rows but clicked has 1"),
         ({"row": [0, -1]}, "row of impression 1 is -1; it counts from 0"),
-        ({"row": [0]}, "position has 2 rows but row has 1"),
         ({"session": ["a"]}, "position has 2 rows but session has 1"),
         ({"count": [1, 0]}, "count of impression 1 is 0; it must be finite and > 0"),
-        ({"count": [np.inf, 1]}, "count of impression 0 is inf"),
         ({"position": [2, 2], "session": ["a", "a"]}, "list 'a' has position 2 twice"),
         ({"session": ["a", "a"], "count": [1, 2]}, "list 'a' has different counts, from posit"),
     ],
@@ -160,10 +156,8 @@ def test_records_of_a_list_may_come_apart():
     [
         ([1.0, 0.0], r"propensity of position 2 is 0; it must lie in \(0, 1\]"),
         ([1.5], "propensity of position 1 is 1.5"),
-        ([np.nan], "propensity of position 1 is nan"),
         ([-0.5], "is -0.5"),
         ([], "propensity is empty"),
-        (0.5, r"got an array of shape \(\)"),
     ],
 )
 def test_bad_propensities_are_named(propensity, message):

@@ -351,9 +351,7 @@ def dual_matrix(
 
 def _linear_model(model: Any) -> LinearModel:
     """The model of an estimator, or the model itself."""
-    if isinstance(model, LinearModel):
-        return model
-    linear = getattr(model, "model_", None)
+    linear = model if isinstance(model, LinearModel) else getattr(model, "model_", None)
     if isinstance(linear, LinearModel):
         return linear
     if hasattr(model, "fit") and linear is None:
@@ -375,10 +373,9 @@ def _kind(model: Any, linear: LinearModel) -> str:
     if method in ("factorized", "regularized"):
         return str(method)
     if method != "ranksvm" or training.get("loss") not in LOSSES or not training.get("C"):
-        name = type(model).__name__
         raise TypeError(
-            f"this {name} was not trained on the dual of a RankSVM, or does not say how (loss and "
-            f"C in its training); dual_matrix takes {_SUPPORTED}"
+            f"this {type(model).__name__} was not trained on the dual of a RankSVM, or does not "
+            f"say how (loss and C in its training); dual_matrix takes {_SUPPORTED}"
         )
     if training.get("n_preferences"):
         raise ValueError(
@@ -419,12 +416,9 @@ def _check_training_data(linear: LinearModel, data: Dataset) -> None:
 def check_sizes(training: Mapping[str, Any], found: Mapping[str, int]) -> None:
     """Refuse data that have not the sizes that the training has noted."""
     for name, value in found.items():
-        trained = training.get(name)
-        if trained is not None and trained != value:
-            what = name.removeprefix("n_")
-            raise ValueError(
-                f"the data have {value} {what}, the model was trained on {trained}; {_AS_TRAINED}"
-            )
+        if (trained := training.get(name)) not in (None, value):
+            sizes = f"the data have {value} {name.removeprefix('n_')}"
+            raise ValueError(f"{sizes}, the model was trained on {trained}; {_AS_TRAINED}")
 
 
 def choice_of_pairs(training: Mapping[str, Any]) -> dict[str, Any]:

@@ -385,8 +385,5 @@ def _differences(problem: Problem, winner: Array, loser: Array) -> Array:
 def _lower_point(problem: Problem, point: Any, goal: Array) -> Any | None:
     """The first point from ``goal`` back to ``point``, by halves, with a lower F; None if none."""
     objective = problem.objective()
-    for k in range(_HALVINGS):
-        moved = objective.at(point.w + 0.5**k * (goal - point.w))
-        if moved.primal < point.primal:
-            return moved
-    return None
+    tried = (objective.at(point.w + 0.5**k * (goal - point.w)) for k in range(_HALVINGS))
+    return next((moved for moved in tried if moved.primal < point.primal), None)

@@ -250,10 +250,15 @@ def point_in_words(point: Mapping[str, Any]) -> str:
 def _in_words(name: str, values: Sequence[Any] | str) -> str:
     if isinstance(values, str):
         return f"values of {name} that suit the data"
-    told = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    told = list(map(shorten, values))
     if len(told) > 3:
         return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
     return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
+
+
+def shorten(value: Any) -> str:
+    """A value of a parameter, with three digits of a fraction."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def load_by_name(where: str) -> Any:
@@ -308,9 +313,7 @@ def own_contestants() -> Iterator[Contestant]:
         named = {"train": _where(method.train), "parameters": _where(method.parameters)}
         tried = _TRIED.get(method.name, {method.name: ({}, dict(method.grid))})
         for name, (changes, grid) in tried.items():
-            told = ", ".join(
-                f"{key} {value}" for key, value in changes.items() if value is not True
-            )
+            told = ", ".join(f"{key} {v}" for key, v in changes.items() if v is not True)
             yield Contestant(
                 name,
                 "linrank",

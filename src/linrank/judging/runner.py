@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset, join_rows
-from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
 from linrank.system.durable import Scratch
@@ -412,19 +412,16 @@ def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
         for subset in (Path(folder, f"subset{number}") for number in numbers)
     ]
     n_features, index_base = parts[0]["about"].tolist()
-    rows = [
-        CsrRows(part["values"], part["columns"], part["offsets"], n_features)
-        if "columns" in part
-        else DenseRows(part["values"])
-        for part in parts
-    ]
-    sizes = np.concatenate([part["sizes"] for part in parts])
-    return Dataset(
-        join_rows(rows),
-        np.concatenate([part["labels"] for part in parts]),
-        np.repeat(np.arange(len(sizes)), sizes),
-        index_base=None if index_base < 0 else index_base,
-    )
+    rows: list[Rows] = []
+    for part in parts:
+        if "columns" not in part:
+            rows.append(DenseRows(part["values"]))
+        else:
+            rows.append(CsrRows(part["values"], part["columns"], part["offsets"], n_features))
+    labels, sizes = (np.concatenate([part[name] for part in parts]) for name in ("labels", "sizes"))
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    base = None if index_base < 0 else index_base
+    return Dataset(join_rows(rows), labels, qid, index_base=base)
 
 
 def main(path: str) -> None:
@@ -470,13 +467,9 @@ def search(
             best, best_score, last = {**point, **model.found}, score, name
             name = f"scores-{n_seen}.npy"
             np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
-            about = {
-                "parameters": best,
-                "score": score if np.isfinite(score) else None,
-                "fit_seconds": took,
-                "size": asdict(model.size()),
-            }
-            tell({**about, "scores": name, "n_candidates": n_seen})
+            found = {"parameters": best, "score": score if np.isfinite(score) else None}
+            found |= {"fit_seconds": took, "size": asdict(model.size())}
+            tell({**found, "scores": name, "n_candidates": n_seen})
             if last:
                 os.remove(os.path.join(folder, last))
         tell({"n_candidates": n_seen, "search_seconds": time.process_time() - start})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,9 @@ from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
 from linrank.search.folds import Fold, deal
+from linrank.search.tuning import Tuning
+from linrank.solvers.result import Result
 from linrank.system.resources import count
-
-if TYPE_CHECKING:
-    from linrank.models.linear import Model
-    from linrank.search.tuning import Tuning
-    from linrank.solvers.result import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ class Ranking:
 
     name: str
     scores: NDArray[np.float64]
-    model: Model | None
+    model: LinearModel | AdditiveModel | KernelModel | None
     about: str
 
     @property
@@ -110,7 +107,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
     return Ranking(name, scores, None, about)
 
 
-def fitted_to(data: Dataset, model: Model) -> Dataset:
+def fitted_to(data: Dataset, model: LinearModel | AdditiveModel | KernelModel) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data
@@ -318,32 +315,23 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         for one in (ranking, rival)
         if one
     }
-    comparison = compare_evaluations(
-        dict(reversed(evaluations.items())),
-        confidence=options.confidence,
-        n_resamples=options.n_resamples,
-        random_state=options.random_state,
-    )
+    kept = ("confidence", "n_resamples", "random_state")
+    resampling = {name: getattr(options, name) for name in kept}
+    comparison = compare_evaluations(dict(reversed(evaluations.items())), **resampling)
     tell("looking for what went wrong")
     profiles = {name: Profile(data) for name, data in parts.items()}
     overlaps = leakage(parts)
     scaled = training is not None and training.model.scaling.kind != "none"
-    found = [*data_caveats(parts, profiles, overlaps, scaled), *training_caveats(training)]
-    for one, rows in (
-        (ranking, parts["test"]),
-        (rival, parts["test"] if against is None else test),
-    ):
-        found += [] if one is None else _width_caveats(rows, one)
+    found = [*data_caveats(parts, profiles, overlaps, scaled)]
+    found += [] if training is None else training_caveats(training)
+    found += _width_caveats(parts["test"], ranking)
+    if rival is not None:
+        found += _width_caveats(parts["test"] if against is None else test, rival)
     shared, own = ranking.explained, evaluations[ranking.name]
     rows = parts["test"] if shared is None else fitted_to(parts["test"], shared)
-    worst = worst_queries(
-        rows,
-        ranking.scores,
-        np.asarray(own.per_query[scoring]),
-        model=shared,
-        n_queries=options.n_worst,
-        higher_is_better=parse(scoring).higher_is_better,
-    )
+    shown = {"n_queries": options.n_worst, "higher_is_better": parse(scoring).higher_is_better}
+    values = np.asarray(own.per_query[scoring])
+    worst = worst_queries(rows, ranking.scores, values, model=shared, **shown)
     caveats = tuple(sorted(found, key=lambda caveat: not caveat.grave))
     pushed = None if shared is None else pushes(rows, ranking.scores, shared)
     measured = ranking, rival, scoring, evaluations, comparison, worst, pushed
@@ -395,9 +383,8 @@ def _feature_names(
     model = getattr(model, "model_", model)
     width = max(int(getattr(model, "n_features", data.n_features)), data.n_features)
     if given is not None and len(given) < width:
-        raise ValueError(
-            f"there are {len(given):,} feature names for {width:,} features; give one for each"
-        )
+        numbers = f"{len(given):,} feature names for {width:,} features"
+        raise ValueError(f"there are {numbers}; give one for each")
     known = given or getattr(model, "feature_names", None) or data.feature_names
     return tuple(feature_name(known, j, data.index_base) for j in range(width))
 
@@ -453,10 +440,8 @@ def data_caveats(
         yield Finding(code, _said(messages), grave=code in _GRAVE)
     n_queries = parts["test"].queries.n_queries
     if n_queries < FEW_QUERIES and parts["test"].qid is not None:
-        yield Finding(
-            "few-queries",
-            f"There are {n_queries} test queries: intervals and p values of so few are rough.",
-        )
+        told = f"There are {n_queries} test queries: intervals and p values of so few are rough."
+        yield Finding("few-queries", told)
 
 
 def _said(messages: dict[str, str]) -> str:
@@ -470,17 +455,13 @@ def _said(messages: dict[str, str]) -> str:
     return f"{told} So it is in the {names} data{also}."
 
 
-def training_caveats(training: Training | None) -> Iterator[Finding]:
+def training_caveats(training: Training) -> Iterator[Finding]:
     """A grid whose end is the best, a fit that stopped early."""
-    if training is None:
-        return
-    if training.tuning.edge is not None:
-        told = training.tuning.edge
+    if (told := training.tuning.edge) is not None:
         yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
     if not training.result.converged:
-        yield Finding(
-            "not-converged", f"The fit is not converged: {training.result.message}.", True
-        )
+        told = f"The fit is not converged: {training.result.message}."
+        yield Finding("not-converged", told, grave=True)
 
 
 def _width_caveats(test: Dataset, one: Ranking) -> Iterator[Finding]:
