@@ -7,7 +7,7 @@ import pytest
 
 from linrank import Dataset
 from linrank.cli.main import main
-from linrank.reports.material import filled_in
+from linrank.reports.material import fill_missing_values
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -97,7 +97,7 @@ def test_parts_filled_by_themselves_are_refused():
     X = np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 5.0]])
     train, test = (Dataset.of(rows, np.arange(len(rows)), missing="mean") for rows in (X, X[:2]))
     with pytest.raises(ValueError, match="not as those of the training data; load it with"):
-        filled_in({"train": train, "test": test})
+        fill_missing_values({"train": train, "test": test})
 
 
 def test_another_policy_than_that_of_the_model_is_refused(folder, run):

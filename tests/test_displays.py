@@ -385,6 +385,7 @@ REFUSED = [
     (lambda: QueryScatterDisplay([np.nan], [0.1]), "undefined for all 1 queries"),
     (lambda: QueryScatterDisplay.from_evaluations(NOTHING, OTHERS), "of different queries, or in"),
     (lambda: QueryHistogramDisplay.from_evaluation(NOTHING, "p@7"), "'p@7' was not evaluated;"),
+    (lambda: QueryHistogramDisplay([np.nan, np.nan]), "undefined for all 2 queries"),
     (lambda: LabelsDisplay([0, 1], [1], [1]), "1 counts for 2 labels"),
     (lambda: LabelsDisplay([], [], []), "0 labels and 0 queries"),
     (lambda: ComparisonDisplay.from_comparison(3), r"what linrank.compare returns, got int"),
@@ -404,6 +405,7 @@ def test_what_cannot_be_drawn_is_refused_at_once(case):
 
 
 @given(st.text(max_size=200), st.integers(5, 40))
+@examples(40)
 def test_a_readable_name_is_one_short_line(name, most):
     shown = readable(name, most)
     assert 0 < _ems(shown) <= max(most * 0.62, 6.0)

@@ -100,6 +100,7 @@ def singular_rank(singular: Array, tol: float) -> int:
     return int((singular > tol * singular[0]).sum()) if len(singular) else 0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class DualMatrix:
     """The dual variables α of a model as one matrix for each query, made when looked at.
 
@@ -124,25 +125,26 @@ class DualMatrix:
         α of the cells of a query.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        w: Array,
-        entries: Entries,
-        *,
-        kind: str = "ranksvm",
-        threshold: Callable[[Array], Array] | None = None,
-    ) -> None:
-        self._problem, self._w, self.entries = problem, w, entries
-        self._threshold = threshold
-        self.kind, self.loss, self.C = kind, problem.loss, problem.C
+    problem: Problem
+    w: Array
+    entries: Entries
+    kind: str = "ranksvm"
+    threshold: Callable[[Array], Array] | None = None
+
+    @property
+    def loss(self) -> str:
+        return self.problem.loss
+
+    @property
+    def C(self) -> float:
+        return self.problem.C
 
     # ---- blocks ----------------------------------------------------------------------------------
 
     @property
     def pairs(self) -> Pairs:
         """The pairs that have dual variables, with their weights."""
-        return _pairs(self._problem)
+        return _pairs(self.problem)
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -186,7 +188,7 @@ class DualMatrix:
         queries = self.pairs.queries
         cells = Cells.of(self.pairs, q)
         alpha = self.entries(cells)
-        values = alpha if self._threshold is None else self._threshold(alpha)
+        values = alpha if self.threshold is None else self.threshold(alpha)
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         members = order[queries.offsets[q] : queries.offsets[q + 1]]
         id_ = None if queries.ids is None else queries.ids[q].item()
@@ -210,7 +212,7 @@ class DualMatrix:
                 quadratic += float((alpha[used] ** 2 / cells.weight[used]).sum()) / (4.0 * self.C)
             net[cells.top] += alpha.sum(axis=1)
             net[cells.bottom] -= alpha.sum(axis=0)
-        problem = self._problem
+        problem = self.problem
         beta = _core.gradient(problem.rows.core, net, pairs.queries.order, problem.n_threads)
         return linear, quadratic, beta if problem.scale is None else problem.scale * beta
 
@@ -222,13 +224,13 @@ class DualMatrix:
     def check_rows(self) -> None:
         """Raise ValueError unless β is about the weights: else α are those of other rows."""
         linear, _, beta = self._sums
-        X, scale = self._problem.rows.to_user(), self._problem.scale
+        X, scale = self.problem.rows.to_user(), self.problem.scale
         largest = max(abs(float(X.max())), abs(float(X.min())))
         largest *= 1.0 if scale is None else float(scale.max(initial=0.0))
         # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
         rounding = 2e-12 * linear * largest
-        off = float(np.abs(beta - self._w).max(initial=0.0))
-        if off > 1e-3 * float(np.abs(self._w).max(initial=0.0)) + rounding:
+        off = float(np.abs(beta - self.w).max(initial=0.0))
+        if off > 1e-3 * float(np.abs(self.w).max(initial=0.0)) + rounding:
             raise ValueError(
                 f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from "
                 f"the weights by {off:.3g}; {_AS_TRAINED}"
@@ -247,7 +249,7 @@ class DualMatrix:
     @cached_property
     def primal(self) -> float:
         """``½‖w‖² + C Σ ω l(1 - w·(x_i - x_j))`` at the weights of the model."""
-        return float(self._problem.unsmoothed().at(self._w).primal)
+        return float(self.problem.unsmoothed().at(self.w).primal)
 
     @property
     def gap(self) -> float:
@@ -259,7 +261,7 @@ class DualMatrix:
 
     def __repr__(self) -> str:
         """What it is of, and how large; the certificate is not computed for it."""
-        of = self.kind + (", thresholded" if self._threshold is not None else "")
+        of = self.kind + (", thresholded" if self.threshold is not None else "")
         return f"<DualMatrix of {of}: {self.loss}, C={self.C:g}, {len(self)} queries with pairs>"
 
 

@@ -27,7 +27,7 @@ from linrank.solvers.result import duality_gap, lower_bound
 from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
-_ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
+_ARRAYS = 4  # of 8 bytes per cell that are alive while a block is made and decomposed
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Who takes part in a contest: linrank's own methods, from their registry, and the rivals.
 
 A contestant is a function from a `Trial` and a point of its grid to a model. It is named and not
-passed, because it runs in a process of its own.
+passed, because it runs in a separate process.
 
 Among the candidates of each rival are its plain defaults, what a library gives without settings,
 and a regularized setting for few data. Trees are blind to the scale of a feature and get the
@@ -193,7 +193,7 @@ class Contestant:
     is_usual : bool
         Whether it is one of "all".
     also : sequence of dict
-        Candidates of their own, tried before the grid: ``{}`` for the plain defaults.
+        Further candidates, tried before the grid: ``{}`` for the plain defaults.
     """
 
     name: str
@@ -318,7 +318,7 @@ def own_contestants() -> Iterator[Contestant]:
                 name,
                 "linrank",
                 f"{method.summary} ({told})" if told else method.summary,
-                f"{_HERE}:own",
+                f"{_HERE}:train_own",
                 grid,
                 settings={**named, **changes},
                 is_usual=bool(grid) or method.name in _TRIED,
@@ -330,7 +330,7 @@ def _where(thing: Any) -> str:
     return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
 
 
-def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
+def train_own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
     """A model of one of linrank's methods, by the names of what was registered.
 
     With ``warm_start`` it begins where the last candidate ended.
@@ -465,7 +465,7 @@ class _Library:
     stages : callable
         Scores of rows by a model after each of its rounds.
     groups : callable
-        What ``fit`` is told of queries, from their sizes.
+        The arguments of ``fit`` about queries, from their sizes.
     rows : callable
         The rows of a dataset as the library takes them.
     rounds : callable

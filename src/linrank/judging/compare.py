@@ -228,7 +228,7 @@ _MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK
 
 
 def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
-    """Means of all metrics, one row a method."""
+    """Means of all metrics, one row per method."""
     lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
     columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
     rows = []

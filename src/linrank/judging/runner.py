@@ -1,4 +1,4 @@
-"""All jobs of a contest, some at a time, each in a process of its own with a budget of time.
+"""All jobs of a contest, some at a time, each in a separate process with a budget of time.
 
 A process trains the candidates of one method on one fold and keeps the best. It is started as
 ``python -c`` in a folder of its own with the path of a job, and writes there how far it is: into a
@@ -449,8 +449,8 @@ def search(
 ) -> None:
     """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
 
-    Every file has a name of its own, which is told: whoever ends this between the file and the
-    message still has the scores of the candidate that was told of last.
+    Every file has another name, which the message has: whoever ends this between the file and the
+    message still has the scores of the candidate in the last message.
     """
     start, best, best_score, name = time.process_time(), None, -np.inf, ""
     parts = trial.parts()

@@ -281,13 +281,13 @@ def pushes(
     for kind in (is_wrong, ~is_wrong):
         above, below = (np.bincount(one[kind], minlength=data.n_rows) for one in (better, worse))
         net = (above - below) / max(1.0, kind.sum())
-        means.append(_shared_out(data, model, net))
+        means.append(_sum_contributions(data, model, net))
     n_wrong = int(np.count_nonzero(is_wrong))
     is_sample = data.queries.n_pairs > len(is_wrong)
     return Pushes(means[0], means[1], n_wrong, len(is_wrong) - n_wrong, is_sample)
 
 
-def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
+def _sum_contributions(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
     counted = np.flatnonzero(net)
     total = np.zeros(model.n_features if isinstance(model, LinearModel) else model.n_terms)

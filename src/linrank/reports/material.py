@@ -79,10 +79,10 @@ class Ranking:
 
 
 def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | None) -> Ranking:
-    """The ranking of a model, a fitted estimator or scores, one a row."""
+    """The ranking of a model, a fitted estimator or scores, one per row."""
     model = getattr(source, "model_", source)
     if isinstance(model, (LinearModel, AdditiveModel, KernelModel)):
-        scores = model.predict(fitted_to(data, model), n_jobs=n_jobs)
+        scores = model.predict(match_features(data, model), n_jobs=n_jobs)
         return Ranking(name, scores, model, about)
     if hasattr(model, "predict"):
         raise TypeError(
@@ -107,7 +107,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
     return Ranking(name, scores, None, about)
 
 
-def fitted_to(data: Dataset, model: LinearModel | AdditiveModel | KernelModel) -> Dataset:
+def match_features(data: Dataset, model: LinearModel | AdditiveModel | KernelModel) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data
@@ -201,10 +201,10 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
 # ---- missing values -----------------------------------------------------------------------------
 
 
-def filled_in(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+def fill_missing_values(parts: dict[str, Dataset]) -> dict[str, Dataset]:
     """The parts with their missing values filled in as those of the training data were.
 
-    An indicator is a column like any other then, with a weight of its own.
+    An indicator is then a column like any other, with its own weight.
     """
     filling = parts.get("train", parts["test"]).filling
     if filling is None:
@@ -285,14 +285,14 @@ class Material:
 def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     """Train if there is no model, score, measure, compare, diagnose.
 
-    ``options`` are the parameters of `linrank.report`, and ``tell``, which is told of progress.
+    ``options`` are the parameters of `linrank.report`, and ``tell``, which is called with progress.
     """
     against, n_jobs, tell = options.against, options.n_jobs, options.tell
     scoring, options.metrics = _measures(parts["test"], options)
     options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
     model = options.model
-    parts = _align_features(filled_in(parts) if model is None else parts)
+    parts = _align_features(fill_missing_values(parts) if model is None else parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
     name, about = options.model_name, "given"
@@ -328,7 +328,7 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     if rival is not None:
         found += _width_caveats(parts["test"] if against is None else test, rival)
     shared, own = ranking.explained, evaluations[ranking.name]
-    rows = parts["test"] if shared is None else fitted_to(parts["test"], shared)
+    rows = parts["test"] if shared is None else match_features(parts["test"], shared)
     shown = {"n_queries": options.n_worst, "higher_is_better": parse(scoring).higher_is_better}
     values = np.asarray(own.per_query[scoring])
     worst = worst_queries(rows, ranking.scores, values, model=shared, **shown)
@@ -437,14 +437,14 @@ def data_caveats(
             if not (scaled and finding.code in _SETTLED):
                 found_in.setdefault(finding.code, {})[name] = finding.message
     for code, messages in found_in.items():
-        yield Finding(code, _said(messages), grave=code in _GRAVE)
+        yield Finding(code, _describe_finding(messages), grave=code in _GRAVE)
     n_queries = parts["test"].queries.n_queries
     if n_queries < FEW_QUERIES and parts["test"].qid is not None:
         told = f"There are {n_queries} test queries: intervals and p values of so few are rough."
         yield Finding("few-queries", told)
 
 
-def _said(messages: dict[str, str]) -> str:
+def _describe_finding(messages: dict[str, str]) -> str:
     """The message of the test data, or of the last part that has one; the others are named."""
     *others, last = messages
     told = f"{WORDS[last].capitalize()} data: {messages[last]}."

@@ -17,7 +17,7 @@ from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.reports import html
 from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
-from linrank.reports.material import WORDS, Material, Training, fitted_to
+from linrank.reports.material import WORDS, Material, Training, match_features
 from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count, resolve
 from linrank.system.tables import Column, Table
@@ -183,7 +183,8 @@ def by_query(material: Material) -> tuple[str, ...]:
     spread = None
     if not np.isnan(own).all():
         spread = displays.QueryHistogramDisplay(own, scoring, is_flat=is_flat)
-    told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
+    gray = _name_flat_queries(material, own, is_flat)
+    told = f"How {text(scoring)} is spread over the queries.{gray}"
     histogram = figure(spread, told) or html.MISSING
     if rival is None:
         how = paragraph(
@@ -212,7 +213,9 @@ def by_query(material: Material) -> tuple[str, ...]:
     return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
-def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]) -> str:
+def _name_flat_queries(
+    material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]
+) -> str:
     """What the gray part of the histogram is, by name."""
     found = np.flatnonzero(is_flat & ~np.isnan(own))
     ids = material.test.queries.ids
@@ -271,7 +274,7 @@ def weights(material: Material) -> tuple[str, ...]:
     if model is None:
         why = paragraph(text(material.ranking.why_unexplained), "absent")
         return "Which features move documents up and down.", why
-    data = fitted_to(material.test, model)
+    data = match_features(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
     deviation = np.sqrt(rows.scan(None, resolve(None)).statistics.variance)
     moved = model.coef * deviation
