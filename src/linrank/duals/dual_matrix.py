@@ -433,15 +433,11 @@ def _problem(
 ) -> Problem:
     """The RankSVM problem that the model was trained for; low-rank models are of the hinge's."""
     training = cast("dict[str, Any]", linear.training)
-    problem = Problem.of(
-        linear.scaling.transformed(data, n_jobs=n_jobs),
-        float(training["C"]),
-        loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
-        scale=linear.scaling.factors,
-        query_weight=query_weights(query_weight, data.queries),
-        n_jobs=n_jobs,
-        **choice_of_pairs(training),
-    )
+    settings = {"scale": linear.scaling.factors, **choice_of_pairs(training)}
+    settings["loss"] = str(training["loss"]) if kind == "ranksvm" else "hinge"
+    settings["query_weight"] = query_weights(query_weight, data.queries)
+    scaled = linear.scaling.transformed(data, n_jobs=n_jobs)
+    problem = Problem.of(scaled, float(training["C"]), n_jobs=n_jobs, **settings)
     if problem.preferences is not None:
         raise ValueError(
             f"the model was trained on {training.get('n_pairs')} chosen pairs "

@@ -67,11 +67,8 @@ class Cells:
         highest = int(queries.n_levels[query]) - 1
         top = ascending[queries.levels[ascending] > 0]
         bottom = ascending[queries.levels[ascending] < highest]
-        check_fits(
-            _ARRAYS * 8 * len(top) * len(bottom),
-            f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
-            "analyze a sample of its rows",
-        )
+        what = f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},"
+        check_fits(_ARRAYS * 8 * len(top) * len(bottom), what, "analyze a sample of its rows")
         above = np.subtract.outer(queries.levels[top], queries.levels[bottom])
         is_pair = above == 1 if pairs.adjacent else above > 0
         weight = is_pair * 1.0  # ω_ij = c_q u_i u_j (g_i - g_j)

@@ -38,7 +38,7 @@ from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import deal
-from linrank.system.resources import check_fits
+from linrank.system.resources import check_fits, short_text
 
 Array = NDArray[Any]
 
@@ -250,15 +250,10 @@ def point_in_words(point: Mapping[str, Any]) -> str:
 def _in_words(name: str, values: Sequence[Any] | str) -> str:
     if isinstance(values, str):
         return f"values of {name} that suit the data"
-    told = list(map(shorten, values))
+    told = list(map(short_text, values))
     if len(told) > 3:
         return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
     return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
-
-
-def shorten(value: Any) -> str:
-    """A value of a parameter, with three digits of a fraction."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def load_by_name(where: str) -> Any:

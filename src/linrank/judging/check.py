@@ -225,14 +225,13 @@ class _ColumnChecks:
         model, trained = self.model, self.model.training.get("index_base")
         is_moved = None not in (self.base, trained) and trained != self.base
         if is_moved and not self.by_name:
-            yield CheckFinding(
-                "index-base",
-                "error",
+            told = (
                 f"the first feature of these data has number {self.base}, that of the training "
                 f"data {trained}: every feature meets the weight of its neighbor; read them with "
-                f"zero_based={trained == 0} (--index-base {trained})",
-                values={"data": self.base, "model": trained},
+                f"zero_based={trained == 0} (--index-base {trained})"
             )
+            values = {"data": self.base, "model": trained}
+            yield CheckFinding("index-base", "error", told, values=values)
         what, weights = self.weights
         # A text that leaves a feature out in every row has as many columns as it needs.
         severity: Severity = "error" if self.by_name or self.base is None else "warning"
@@ -249,12 +248,9 @@ class _ColumnChecks:
         if unknown:
             shown = ", ".join(unknown[:5])
             more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
-            yield CheckFinding(
-                "unknown-features",
-                "warning",
-                f"the model has not seen {shown}{more}; such features count nothing",
-                values={"features": unknown},
-            )
+            told = f"the model has not seen {shown}{more}; such features count nothing"
+            values = {"features": unknown}
+            yield CheckFinding("unknown-features", "warning", told, values=values)
 
     def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
         """Where most of what the model ranks by is not there, or the same in all rows."""
@@ -263,13 +259,9 @@ class _ColumnChecks:
         sizes = self.sizes[self.used]
         share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
         if share > MOST:
-            yield CheckFinding(
-                "no-signal",
-                "error",
-                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
-                "the importance of all: are these the data of another model?",
-                values={"share": share},
-            )
+            told = f"features that these data lack, or hold one value of, have {100 * share:.3g} % "
+            told += "of the importance of all: are these the data of another model?"
+            yield CheckFinding("no-signal", "error", told, values={"share": share})
 
     def _by_importance(self, features: Any) -> list[int]:
         return list(map(int, features[np.argsort(-self.sizes[features], kind="stable")]))

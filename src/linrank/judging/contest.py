@@ -16,20 +16,14 @@ from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError, check_one_of, check_positive
 from linrank.judging import compare as comparing
 from linrank.judging import runner
-from linrank.judging.candidates import (
-    BASELINE,
-    Contestant,
-    chosen_methods,
-    fair_convention,
-    shorten,
-)
+from linrank.judging.candidates import BASELINE, Contestant, chosen_methods, fair_convention
 from linrank.judging.compare import Comparison, best_first, compare_evaluations
 from linrank.judging.inspect import judge, shared_queries
 from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
-from linrank.system.resources import bytes_text, count, resolve, seconds
+from linrank.system.resources import bytes_text, count, resolve, seconds, short_text
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Table, Tabled
 
@@ -543,5 +537,5 @@ def chosen_parameters(entry: Entry) -> str:
 
 def _values(values: Sequence[Any]) -> str:
     if len(values) > 1 and all(isinstance(value, (int, float)) for value in values):
-        return f"{shorten(min(values))}–{shorten(max(values))}"
-    return " or ".join(map(shorten, values))
+        return f"{short_text(min(values))}–{short_text(max(values))}"
+    return " or ".join(map(short_text, values))

@@ -310,11 +310,9 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         rival = replace(rival, name=f"{rival.name} (against)")
     tell("measuring")
     rules = fair_convention(options.convention)  # a single feature ties many rows
-    evaluations = {
-        one.name: judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
-        for one in (ranking, rival)
-        if one
-    }
+    evaluations = {}
+    for one in [ranking] if rival is None else [ranking, rival]:
+        evaluations[one.name] = judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
     kept = ("confidence", "n_resamples", "random_state")
     resampling = {name: getattr(options, name) for name in kept}
     comparison = compare_evaluations(dict(reversed(evaluations.items())), **resampling)
@@ -472,9 +470,6 @@ def _width_caveats(test: Dataset, one: Ranking) -> Iterator[Finding]:
     kind = "count nothing" if width < test.n_features else "are taken as 0"
     # A file of text that leaves out zeros explains that the model knows more features.
     may_lack_zeros = width > test.n_features and not isinstance(test.rows, DenseRows)
-    yield Finding(
-        "feature-counts",
-        f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
-        f"those that only one of them has {kind}. Is it a model of other data?",
-        grave=not may_lack_zeros,
-    )
+    told = f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; those "
+    told += f"that only one of them has {kind}. Is it a model of other data?"
+    yield Finding("feature-counts", told, grave=not may_lack_zeros)

@@ -187,12 +187,9 @@ def by_query(material: Material) -> tuple[str, ...]:
     told = f"How {text(scoring)} is spread over the queries.{gray}"
     histogram = figure(spread, told) or html.MISSING
     if rival is None:
-        how = paragraph(
-            "Compared with nothing: <code>--against</code> a model or scores, or "
-            "<code>--train</code> data, of which the best single feature is taken, adds the "
-            "picture of both.",
-            "absent",
-        )
+        how = "Compared with nothing: <code>--against</code> a model or scores, or "
+        how += "<code>--train</code> data, of which the best single feature is taken, adds the "
+        how = paragraph(f"{how}picture of both.", "absent")
         lede = "A mean hides what single queries get. Look for a heap at the low end."
         return lede, html.columns(histogram), how
     lede = (
