@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hypothesis_profiles import examples
 from linrank import NoPairsError
 from linrank.clicks import (
     STRATEGIES,
@@ -89,17 +88,6 @@ def test_preferences_equal_the_definition(strategy, lists, random, weighted):
     assert_allclose(found.weight, [truth[pair] for pair in sorted(truth)], rtol=1e-12)
 
 
-@given(lists=logs())
-@examples(30)
-def test_a_count_is_a_repetition(lists):
-    repeated = [(*rest, 1) for *rest, count in lists for _ in range(count)]
-    if not any(any(c) and not all(c) for _, _, c, _ in lists):
-        return
-    once, again = (click_preferences(impressions_of(log)) for log in (lists, repeated))
-    assert_array_equal(once.pairs, again.pairs)
-    assert_array_equal(once.weight, again.weight)
-
-
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
@@ -139,13 +127,6 @@ def test_bad_impressions_are_named(columns, message):
     good = {"position": [1, 2], "clicked": [0, 1]}
     with pytest.raises((TypeError, ValueError), match=message):
         Impressions.of(**{**good, **columns})
-
-
-def test_records_of_a_list_may_come_apart():
-    log = Impressions.of([2, 1, 1], [1, 0, 1], row=[8, 7, 9], session=["a", "b", "a"])
-    assert log.row.tolist() == [9, 8, 7]
-    assert log.offsets.tolist() == [0, 2, 3]
-    assert log.lists.tolist() == ["a", "b"]
 
 
 # ---- weights ------------------------------------------------------------------------------------
