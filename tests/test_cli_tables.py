@@ -13,7 +13,7 @@ from linrank.cli.main import main
 from linrank.cli.options import FORMATS
 from linrank.data.synthetic import make_ranking
 from linrank.io import formats
-from linrank.reports.material import filled_in
+from linrank.reports.material import fill_missing_values
 from table_files import as_table, write_table
 
 POLICIES = ("zero", "mean", "indicator")
@@ -195,7 +195,7 @@ def test_parts_filled_by_themselves_are_refused():
     X = np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 5.0]])
     train, test = (Dataset.of(rows, np.arange(len(rows)), missing="mean") for rows in (X, X[:2]))
     with pytest.raises(ValueError, match="not as those of the training data; load it with"):
-        filled_in({"train": train, "test": test})
+        fill_missing_values({"train": train, "test": test})
 
 
 @pytest.mark.parametrize("policy", POLICIES)

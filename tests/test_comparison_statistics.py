@@ -220,7 +220,7 @@ def test_corrections_by_hand(correction, expected):
     assert_allclose(correct_p_values([0.01, 0.04, 0.03, 0.5], correction), expected, rtol=1e-12)
     with_nan = correct_p_values([0.01, np.nan, 0.04, 0.03, 0.5], correction)
     assert_allclose(with_nan[[0, 2, 3, 4]], expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="one of holm, bonferroni, bh or None, got 'sidak'"):
+    with pytest.raises(ValueError, match="be 'holm', 'bonferroni', 'bh' or None, got 'sidak'"):
         correct_p_values([0.1], "sidak")
 
 

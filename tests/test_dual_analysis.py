@@ -51,6 +51,7 @@ def test_known_spectra():
     np.testing.assert_allclose(profile.ratios("possible")[0], np.array([1, 1, 2, 2, 3, 4, 4]) / 6)
     # Values below the tolerance are zeros.
     dual = of_matrix(with_spectrum([1.0, 1e-3, 1e-7]))
+    assert (dual.block().rank(), dual.block().rank(1e-8)) == (2, 3)
     assert rank_profile(dual).dimensions.tolist() == [[1, 2]]
     assert rank_profile(dual, tol=1e-8).dimensions.tolist() == [[1, 3]]
     assert rank_profile(dual, tol=0.1, energy=1.0).ranks.tolist() == [1]
@@ -199,6 +200,7 @@ def test_the_picture_shows_the_distribution(relative_to):
         shuffled, _median = ax.get_lines()
         assert shuffled.get_ydata().tolist() == null.distribution(relative_to)[k].tolist()
     assert axes[0].get_title().startswith("90% of the energy: median")
+    assert len(RankProfileDisplay(null, relative_to).to_figure().axes) == 2
 
 
 # ---- α by closeness of pairs --------------------------------------------------------------------
@@ -239,23 +241,14 @@ def test_a_linear_model_has_the_duals_of_its_matrix(loss, is_adjacent):
     data = weighted(small(2, n_levels=4), 2)
     weight = {q: 0.5 + k % 3 for k, q in enumerate(np.unique(data.qid).tolist())}
     ranker = fit(data, 0.3, loss, weight, pairs="adjacent" if is_adjacent else "all")
-    found = distribution(
-        ranker, data.X, data.y, data.qid, sample_weight=data.weight, query_weight=weight
-    )
-    dual = dual_matrix(
-        ranker, data.X, data.y, data.qid, sample_weight=data.weight, query_weight=weight
-    )
+    found = distribution(ranker, data, query_weight=weight)
+    dual = dual_matrix(ranker, data, query_weight=weight)
     listed = ExplicitPairs.of(data, query_weight=weight, adjacent=is_adjacent)
-    expected = dict(
-        zip(
-            zip(listed.winner.tolist(), listed.loser.tolist(), strict=True),
-            by_pair(dual, listed, data),
-            strict=True,
-        )
-    )
-    assert len(found.alpha) == len(expected) == ranker.n_pairs_
-    for pair, alpha in zip(found.rows.tolist(), found.alpha, strict=True):
-        assert alpha == pytest.approx(expected[tuple(pair)], abs=1e-9)
+    assert len(found.alpha) == len(listed.winner) == ranker.n_pairs_
+    own, theirs = np.lexsort(found.rows.T), np.lexsort((listed.winner, listed.loser))
+    expected = by_pair(dual, listed, data)
+    np.testing.assert_array_equal(found.rows[own, 0], listed.winner[theirs])
+    np.testing.assert_allclose(found.alpha[own], expected[theirs], atol=1e-9)
     if is_adjacent:
         np.testing.assert_array_equal(found.difference, [1])
     alone = distribution(dual)  # the matrix knows its data

@@ -39,9 +39,7 @@ def test_squared_hinge_is_the_slope_at_the_margins(seed, is_weighted):
     data = weighted(data, seed) if is_weighted else data
     weight = {q: 0.5 + k % 3 for k, q in enumerate(np.unique(data.qid).tolist())}
     ranker = fit(data, 0.3, "squared_hinge", weight, tol=1e-12)
-    dual = dual_matrix(
-        ranker, data.X, data.y, data.qid, sample_weight=data.weight, query_weight=weight
-    )
+    dual = dual_matrix(ranker, data, query_weight=weight)
     listed = ExplicitPairs.of(data, query_weight=weight)
     alpha = by_pair(dual, listed, data)
     expected = 0.6 * listed.weight * np.maximum(0.0, listed.slacks(ranker.coef_))

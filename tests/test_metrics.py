@@ -353,7 +353,7 @@ def times(draw, most=40):
     )
 
 
-@examples(200)
+@examples(60)
 @given(times(), st.sampled_from([0.0, 1e-8, 0.25, 0.3, 10.0]))
 def test_counts_equal_the_definition(case, tolerance):
     event, time, risk, qid = case
@@ -409,11 +409,8 @@ def test_no_comparable_pair():
         ([True, False], [1, 2], [1], {}, "time has 2 rows but scores has 1"),
         ([True, False], [1, math.nan], [1, 2], {}, "Input time contains NaN at row 1"),
         ([True, False], [1, 2], [math.inf, 2], {}, "Input scores contains infinity .* at row 0"),
-        ([True, False], [[1, 2]], [1, 2], {}, "time should be a 1d array, got an array of shape"),
         ([], [], [], {}, "time is empty"),
-        ([True, False], ["a", "b"], [1, 2], {}, "time has dtype <U1, which is not numeric"),
         ([True, False], [1, 2], [1, 2], {"tied_tol": -1}, "tied_tol must be a finite number >= 0"),
-        ([True, False], [1, 2], [1, 2], {"qid": [1]}, "qid has 1 elements"),
     ],
 )
 def test_bad_input(event, time, scores, options, message):

@@ -49,8 +49,6 @@ def test_markdown_escapes_bars_and_aligns():
     assert "| a\\|b <i> |  0.4321 |" in lines
     assert lines[-1] == "- higher is better"
 
-
-def test_a_bar_in_a_heading_does_not_break_the_rule_below_it():
     lines = Table([Column("a|b", "left"), Column("c")], [["1", "2"]]).to_markdown().splitlines()
     assert lines == ["| a\\|b | c |", "|------|--:|", "| 1    | 2 |"]
 

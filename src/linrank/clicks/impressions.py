@@ -275,7 +275,7 @@ class JoinedLog:
 
 def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog:
     """The records of a log by the rows of a data set; see `Impressions.from_frame`."""
-    rows = _named_rows(data)
+    rows = _table_of_ids(data)
     source, names, found = _read_log(log, columns)
     from pyarrow import compute as pc
 
@@ -312,7 +312,7 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
     return JoinedLog(impressions, source, names, n_records, n_other_queries, n_other_documents)
 
 
-def _named_rows(data: Dataset) -> Any:
+def _table_of_ids(data: Dataset) -> Any:
     """The query and the document of each row of a data set as strings, and its number: a table."""
     if not isinstance(data, Dataset):
         raise TypeError(

@@ -168,7 +168,7 @@ class Cells:
 
     def __init__(self, impressions: Impressions, what: str) -> None:
         self.rows, code = np.unique(impressions.rows_needed(what), return_inverse=True)
-        self.n_positions = _shown_positions(impressions)
+        self.n_positions = _count_positions(impressions)
         key = code * self.n_positions + impressions.position - 1
         cells, of_cell = np.unique(key, return_inverse=True)
         self.row, self.position = np.divmod(cells, self.n_positions)
@@ -199,7 +199,7 @@ def click_rates(impressions: Impressions) -> Array:
     >>> click_rates(log).tolist()
     [1.0, 0.25]
     """
-    n_positions = _shown_positions(impressions)
+    n_positions = _count_positions(impressions)
     at = impressions.position - 1
     n_shown = np.bincount(at, impressions.count, minlength=n_positions)
     clicks = np.bincount(at, impressions.count * impressions.clicked, minlength=n_positions)
@@ -255,7 +255,7 @@ def harvest(impressions: Impressions) -> Array:
     return np.asarray(chain / chain.max())
 
 
-def _shown_positions(impressions: Impressions) -> int:
+def _count_positions(impressions: Impressions) -> int:
     """The number of positions; an error if one of them was never shown."""
     n = impressions.n_positions
     is_shown = np.zeros(min(n, len(impressions) + 1), dtype=bool)  # more cannot all be shown

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from hashlib import sha256
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -439,12 +439,9 @@ def _flatten(root: Element) -> None:
     The style of Matplotlib, which would be that of the whole page, is left out.
     """
     for parent in reversed(list(root.iter())):
-        parent[:] = [
-            one
-            for child in parent
-            if child.tag not in ("metadata", "style")
-            for one in (child if child.tag == "g" and not child.attrib else (child,))
-        ]
+        kept = [child for child in parent if child.tag not in ("metadata", "style")]
+        is_empty = [child.tag == "g" and not child.attrib for child in kept]
+        parent[:] = chain(*(c if empty else (c,) for c, empty in zip(kept, is_empty, strict=True)))
 
 
 def _dress(root: Element, title: str, description: str, prefix: str) -> None:

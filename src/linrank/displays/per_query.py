@@ -188,7 +188,7 @@ class QueryHistogramDisplay(Display):
         ax.axvline(median, color=GRAY, linestyle="--", label=f"median {median:.3f}")
         ax.set(xlim=(low, high))
         ax.locator_params(axis="x", nbins=6)
-        _whole_numbers(ax.yaxis)
+        ax.locator_params(axis="y", integer=True)
         # Between title and axes, where no data can be below it.
         ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
         queries = count(len(known), "query", "queries")
@@ -222,9 +222,8 @@ class LabelsDisplay(Display):
         if len(values) != len(counts):
             raise ValueError(f"{len(counts)} counts for {len(values)} labels")
         if not len(values) or not len(sizes):
-            raise ValueError(
-                f"{len(values)} labels and {len(sizes)} queries: there is nothing to draw"
-            )
+            numbers = f"{len(values)} labels and {len(sizes)} queries"
+            raise ValueError(f"{numbers}: there is nothing to draw")
         self.description = (
             f"{count(int(counts.sum()), 'row')} with {count(len(values), 'label')} from "
             f"{values.min():g} to {values.max():g}, in {count(len(sizes), 'query', 'queries')} "
@@ -256,8 +255,7 @@ class LabelsDisplay(Display):
         below.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
         if high - low < 4:
             below.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
-        _whole_numbers(below.xaxis)
-        _whole_numbers(below.yaxis)
+        below.locator_params(integer=True)
         told = f"{low:,} to {high:,} rows, median {np.median(sizes):g}"
         told = told if low < high else count(low, "row")
         said = f"{count(len(sizes), 'query', 'queries')} of {told}"
@@ -299,11 +297,10 @@ class ComparisonDisplay(Display):
         sign = -1.0 if self._is_higher_better else 1.0
         self._differences = sorted(rows, key=lambda row: sign * row[1].difference)
         self._height = 1.5 + 0.34 * max(2, len(rows))
-        each = (
-            f"{readable(name)} {cell.difference:+.4f} "
-            f"({cell.difference_low:+.4f} to {cell.difference_high:+.4f})"
-            for name, cell in self._differences
-        )
+        each = []
+        for name, cell in self._differences:
+            ends = f"({cell.difference_low:+.4f} to {cell.difference_high:+.4f})"
+            each.append(f"{readable(name)} {cell.difference:+.4f} {ends}")
         self.description = f"{'; '.join(each)}."
 
     @classmethod
@@ -369,10 +366,6 @@ def _range(known: NDArray[Any]) -> tuple[float, float]:
 def _left_out(values: ArrayLike, known: NDArray[Any]) -> str:
     n_left = np.size(values) - len(known)
     return f", {n_left:,} left out" if n_left else ""
-
-
-def _whole_numbers(axis: Any) -> None:
-    axis.get_major_locator().set_params(integer=True)
 
 
 def _share(n: int, total: int) -> str:

@@ -263,10 +263,8 @@ def _dimensions(singular: Array, shares: tuple[float, ...], tol: float) -> list[
     held = np.cumsum(singular[:rank] ** 2)
     # A sum in floating point may miss t = 1, or a t that is met exactly, by some ulps.
     wanted = np.array(shares) * held[-1] * (1.0 - 1e-14)
-    return [
-        rank if t == 1.0 else int(k) + 1
-        for t, k in zip(shares, np.searchsorted(held, wanted), strict=True)
-    ]
+    fewest = (np.searchsorted(held, wanted) + 1).tolist()
+    return [rank if t == 1.0 else k for t, k in zip(shares, fewest, strict=True)]
 
 
 def _shuffle(block: Block, seed: int) -> Block:

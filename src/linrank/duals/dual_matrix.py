@@ -100,6 +100,7 @@ def singular_rank(singular: Array, tol: float) -> int:
     return int((singular > tol * singular[0]).sum()) if len(singular) else 0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class DualMatrix:
     """The dual variables α of a model as one matrix for each query, made when looked at.
 
@@ -124,25 +125,26 @@ class DualMatrix:
         α of the cells of a query.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        w: Array,
-        entries: Entries,
-        *,
-        kind: str = "ranksvm",
-        threshold: Callable[[Array], Array] | None = None,
-    ) -> None:
-        self._problem, self._w, self.entries = problem, w, entries
-        self._threshold = threshold
-        self.kind, self.loss, self.C = kind, problem.loss, problem.C
+    problem: Problem
+    w: Array
+    entries: Entries
+    kind: str = "ranksvm"
+    threshold: Callable[[Array], Array] | None = None
+
+    @property
+    def loss(self) -> str:
+        return self.problem.loss
+
+    @property
+    def C(self) -> float:
+        return self.problem.C
 
     # ---- blocks ----------------------------------------------------------------------------------
 
     @property
     def pairs(self) -> Pairs:
         """The pairs that have dual variables, with their weights."""
-        return _pairs(self._problem)
+        return _pairs(self.problem)
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -186,7 +188,7 @@ class DualMatrix:
         queries = self.pairs.queries
         cells = Cells.of(self.pairs, q)
         alpha = self.entries(cells)
-        values = alpha if self._threshold is None else self._threshold(alpha)
+        values = alpha if self.threshold is None else self.threshold(alpha)
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         members = order[queries.offsets[q] : queries.offsets[q + 1]]
         id_ = None if queries.ids is None else queries.ids[q].item()
@@ -210,7 +212,7 @@ class DualMatrix:
                 quadratic += float((alpha[used] ** 2 / cells.weight[used]).sum()) / (4.0 * self.C)
             net[cells.top] += alpha.sum(axis=1)
             net[cells.bottom] -= alpha.sum(axis=0)
-        problem = self._problem
+        problem = self.problem
         beta = _core.gradient(problem.rows.core, net, pairs.queries.order, problem.n_threads)
         return linear, quadratic, beta if problem.scale is None else problem.scale * beta
 
@@ -222,13 +224,13 @@ class DualMatrix:
     def check_rows(self) -> None:
         """Raise ValueError unless β is about the weights: else α are those of other rows."""
         linear, _, beta = self._sums
-        X, scale = self._problem.rows.to_user(), self._problem.scale
+        X, scale = self.problem.rows.to_user(), self.problem.scale
         largest = max(abs(float(X.max())), abs(float(X.min())))
         largest *= 1.0 if scale is None else float(scale.max(initial=0.0))
         # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
         rounding = 2e-12 * linear * largest
-        off = float(np.abs(beta - self._w).max(initial=0.0))
-        if off > 1e-3 * float(np.abs(self._w).max(initial=0.0)) + rounding:
+        off = float(np.abs(beta - self.w).max(initial=0.0))
+        if off > 1e-3 * float(np.abs(self.w).max(initial=0.0)) + rounding:
             raise ValueError(
                 f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from "
                 f"the weights by {off:.3g}; {_AS_TRAINED}"
@@ -247,7 +249,7 @@ class DualMatrix:
     @cached_property
     def primal(self) -> float:
         """``½‖w‖² + C Σ ω l(1 - w·(x_i - x_j))`` at the weights of the model."""
-        return float(self._problem.unsmoothed().at(self._w).primal)
+        return float(self.problem.unsmoothed().at(self.w).primal)
 
     @property
     def gap(self) -> float:
@@ -259,7 +261,7 @@ class DualMatrix:
 
     def __repr__(self) -> str:
         """What it is of, and how large; the certificate is not computed for it."""
-        of = self.kind + (", thresholded" if self._threshold is not None else "")
+        of = self.kind + (", thresholded" if self.threshold is not None else "")
         return f"<DualMatrix of {of}: {self.loss}, C={self.C:g}, {len(self)} queries with pairs>"
 
 
@@ -351,9 +353,7 @@ def dual_matrix(
 
 def _linear_model(model: Any) -> LinearModel:
     """The model of an estimator, or the model itself."""
-    if isinstance(model, LinearModel):
-        return model
-    linear = getattr(model, "model_", None)
+    linear = model if isinstance(model, LinearModel) else getattr(model, "model_", None)
     if isinstance(linear, LinearModel):
         return linear
     if hasattr(model, "fit") and linear is None:
@@ -375,10 +375,9 @@ def _kind(model: Any, linear: LinearModel) -> str:
     if method in ("factorized", "regularized"):
         return str(method)
     if method != "ranksvm" or training.get("loss") not in LOSSES or not training.get("C"):
-        name = type(model).__name__
         raise TypeError(
-            f"this {name} was not trained on the dual of a RankSVM, or does not say how (loss and "
-            f"C in its training); dual_matrix takes {_SUPPORTED}"
+            f"this {type(model).__name__} was not trained on the dual of a RankSVM, or does not "
+            f"say how (loss and C in its training); dual_matrix takes {_SUPPORTED}"
         )
     if training.get("n_preferences"):
         raise ValueError(
@@ -419,12 +418,9 @@ def _check_training_data(linear: LinearModel, data: Dataset) -> None:
 def check_sizes(training: Mapping[str, Any], found: Mapping[str, int]) -> None:
     """Refuse data that have not the sizes that the training has noted."""
     for name, value in found.items():
-        trained = training.get(name)
-        if trained is not None and trained != value:
-            what = name.removeprefix("n_")
-            raise ValueError(
-                f"the data have {value} {what}, the model was trained on {trained}; {_AS_TRAINED}"
-            )
+        if (trained := training.get(name)) not in (None, value):
+            sizes = f"the data have {value} {name.removeprefix('n_')}"
+            raise ValueError(f"{sizes}, the model was trained on {trained}; {_AS_TRAINED}")
 
 
 def choice_of_pairs(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -437,15 +433,11 @@ def _problem(
 ) -> Problem:
     """The RankSVM problem that the model was trained for; low-rank models are of the hinge's."""
     training = cast("dict[str, Any]", linear.training)
-    problem = Problem.of(
-        linear.scaling.transformed(data, n_jobs=n_jobs),
-        float(training["C"]),
-        loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
-        scale=linear.scaling.factors,
-        query_weight=query_weights(query_weight, data.queries),
-        n_jobs=n_jobs,
-        **choice_of_pairs(training),
-    )
+    settings = {"scale": linear.scaling.factors, **choice_of_pairs(training)}
+    settings["loss"] = str(training["loss"]) if kind == "ranksvm" else "hinge"
+    settings["query_weight"] = query_weights(query_weight, data.queries)
+    scaled = linear.scaling.transformed(data, n_jobs=n_jobs)
+    problem = Problem.of(scaled, float(training["C"]), n_jobs=n_jobs, **settings)
     if problem.preferences is not None:
         raise ValueError(
             f"the model was trained on {training.get('n_pairs')} chosen pairs "

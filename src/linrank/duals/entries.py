@@ -27,7 +27,7 @@ from linrank.solvers.result import duality_gap, lower_bound
 from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
-_ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
+_ARRAYS = 4  # of 8 bytes per cell that are alive while a block is made and decomposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +67,8 @@ class Cells:
         highest = int(queries.n_levels[query]) - 1
         top = ascending[queries.levels[ascending] > 0]
         bottom = ascending[queries.levels[ascending] < highest]
-        check_fits(
-            _ARRAYS * 8 * len(top) * len(bottom),
-            f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
-            "analyze a sample of its rows",
-        )
+        what = f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},"
+        check_fits(_ARRAYS * 8 * len(top) * len(bottom), what, "analyze a sample of its rows")
         above = np.subtract.outer(queries.levels[top], queries.levels[bottom])
         is_pair = above == 1 if pairs.adjacent else above > 0
         weight = is_pair * 1.0  # ω_ij = c_q u_i u_j (g_i - g_j)
@@ -385,8 +382,5 @@ def _differences(problem: Problem, winner: Array, loser: Array) -> Array:
 def _lower_point(problem: Problem, point: Any, goal: Array) -> Any | None:
     """The first point from ``goal`` back to ``point``, by halves, with a lower F; None if none."""
     objective = problem.objective()
-    for k in range(_HALVINGS):
-        moved = objective.at(point.w + 0.5**k * (goal - point.w))
-        if moved.primal < point.primal:
-            return moved
-    return None
+    tried = (objective.at(point.w + 0.5**k * (goal - point.w)) for k in range(_HALVINGS))
+    return next((moved for moved in tried if moved.primal < point.primal), None)

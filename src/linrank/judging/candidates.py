@@ -1,7 +1,7 @@
 """Who takes part in a contest: linrank's own methods, from their registry, and the rivals.
 
 A contestant is a function from a `Trial` and a point of its grid to a model. It is named and not
-passed, because it runs in a process of its own.
+passed, because it runs in a separate process.
 
 Among the candidates of each rival are its plain defaults, what a library gives without settings,
 and a regularized setting for few data. Trees are blind to the scale of a feature and get the
@@ -39,7 +39,7 @@ from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import deal
-from linrank.system.resources import check_fits
+from linrank.system.resources import check_fits, short_text
 
 Array = NDArray[Any]
 
@@ -194,7 +194,7 @@ class Contestant:
     is_usual : bool
         Whether it is one of "all".
     also : sequence of dict
-        Candidates of their own, tried before the grid: ``{}`` for the plain defaults.
+        Further candidates, tried before the grid: ``{}`` for the plain defaults.
     """
 
     name: str
@@ -251,7 +251,7 @@ def point_in_words(point: Mapping[str, Any]) -> str:
 def _in_words(name: str, values: Sequence[Any] | str) -> str:
     if isinstance(values, str):
         return f"values of {name} that suit the data"
-    told = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    told = list(map(short_text, values))
     if len(told) > 3:
         return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
     return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
@@ -309,14 +309,12 @@ def own_contestants() -> Iterator[Contestant]:
         named = {"train": _where(method.train), "parameters": _where(method.parameters)}
         tried = _TRIED.get(method.name, {method.name: ({}, dict(method.grid))})
         for name, (changes, grid) in tried.items():
-            told = ", ".join(
-                f"{key} {value}" for key, value in changes.items() if value is not True
-            )
+            told = ", ".join(f"{key} {v}" for key, v in changes.items() if v is not True)
             yield Contestant(
                 name,
                 "linrank",
                 f"{method.summary} ({told})" if told else method.summary,
-                f"{_HERE}:own",
+                f"{_HERE}:train_own",
                 grid,
                 settings={**named, **changes},
                 is_usual=bool(grid) or method.name in _TRIED,
@@ -328,7 +326,7 @@ def _where(thing: Any) -> str:
     return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
 
 
-def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
+def train_own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
     """A model of one of linrank's methods, by the names of what was registered.
 
     With ``warm_start`` it begins where the last candidate ended.
@@ -464,7 +462,7 @@ class _Library:
     stages : callable
         Scores of rows by a model after each of its rounds.
     groups : callable
-        What ``fit`` is told of queries, from their sizes.
+        The arguments of ``fit`` about queries, from their sizes.
     rows : callable
         The rows of a dataset as the library takes them.
     rounds : callable

@@ -201,14 +201,11 @@ class _ColumnChecks:
         found = [*self._columns(), *self._values()]
         found += self._no_signal(found)
         if self.model.statistics is None:
-            found.append(
-                CheckFinding(
-                    "no-statistics",
-                    "note",
-                    "the model does not know the ranges of its training rows: values are not "
-                    "compared; train it again with this version for that",
-                )
+            told = (
+                "the model does not know the ranges of its training rows: values are not compared; "
+                "train it again with this version for that"
             )
+            found.append(CheckFinding("no-statistics", "note", told))
         order = {severity: k for k, severity in enumerate(SEVERITIES)}
         return Findings(sorted(found, key=lambda item: order[item.severity]))
 
@@ -220,31 +217,29 @@ class _ColumnChecks:
         return CheckFinding(code, severity, f"feature {name} {message}", name, values)
 
     def _name(self, j: int) -> str:
-        names, base = self.model.feature_names, self.model.training.get("index_base")
-        return feature_name(names, j, base, alone=False)
+        base = self.model.training.get("index_base")
+        return feature_name(self.model.feature_names, j, base, alone=False)
 
     def _columns(self) -> Iterator[CheckFinding]:
         """Columns that count from another number, that the data lack, or that the model does."""
         model, trained = self.model, self.model.training.get("index_base")
         is_moved = None not in (self.base, trained) and trained != self.base
         if is_moved and not self.by_name:
-            yield CheckFinding(
-                "index-base",
-                "error",
+            told = (
                 f"the first feature of these data has number {self.base}, that of the training "
                 f"data {trained}: every feature meets the weight of its neighbor; read them with "
-                f"zero_based={trained == 0} (--index-base {trained})",
-                values={"data": self.base, "model": trained},
+                f"zero_based={trained == 0} (--index-base {trained})"
             )
+            values = {"data": self.base, "model": trained}
+            yield CheckFinding("index-base", "error", told, values=values)
         what, weights = self.weights
         # A text that leaves a feature out in every row has as many columns as it needs.
         severity: Severity = "error" if self.by_name or self.base is None else "warning"
         counts = "is not among the columns" if self.by_name else "is in no row"
         end = "" if severity == "error" else "; it counts as 0"
         for j in self._by_importance(self.used[self.column < 0]):
-            weight = float(weights[j])
-            told = f"{counts}, and has {what} {weight:.6g}{end}"
-            yield self._of(j, "missing-feature", severity, told, weight=weight)
+            told = f"{counts}, and has {what} {weights[j]:.6g}{end}"
+            yield self._of(j, "missing-feature", severity, told, weight=float(weights[j]))
         first = self.base or 0
         unknown = [str(j + first) for j in range(model.n_features, self.rows.shape[1])]
         if self.by_name:
@@ -253,12 +248,9 @@ class _ColumnChecks:
         if unknown:
             shown = ", ".join(unknown[:5])
             more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
-            yield CheckFinding(
-                "unknown-features",
-                "warning",
-                f"the model has not seen {shown}{more}; such features count nothing",
-                values={"features": unknown},
-            )
+            told = f"the model has not seen {shown}{more}; such features count nothing"
+            values = {"features": unknown}
+            yield CheckFinding("unknown-features", "warning", told, values=values)
 
     def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
         """Where most of what the model ranks by is not there, or the same in all rows."""
@@ -267,13 +259,9 @@ class _ColumnChecks:
         sizes = self.sizes[self.used]
         share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
         if share > MOST:
-            yield CheckFinding(
-                "no-signal",
-                "error",
-                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
-                "the importance of all: are these the data of another model?",
-                values={"share": share},
-            )
+            told = f"features that these data lack, or hold one value of, have {100 * share:.3g} % "
+            told += "of the importance of all: are these the data of another model?"
+            yield CheckFinding("no-signal", "error", told, values={"share": share})
 
     def _by_importance(self, features: Any) -> list[int]:
         return list(map(int, features[np.argsort(-self.sizes[features], kind="stable")]))
@@ -347,19 +335,13 @@ class _ColumnChecks:
             return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
         is_many = found.n_outside > self.outside * found.n_rows or found.excess > high - low
-        yield self._of(
-            j,
-            "outside-range",
-            "warning" if is_many else "note",
+        ends = {"low": low, "high": high, "worst": worst, "worst_row": row if row >= 0 else None}
+        values = {"rows": found.n_outside, "share": found.n_outside / found.n_rows, **ends}
+        told = (
             f"lies outside of its training range, {low:.6g} to {high:.6g}, in "
-            f"{_share(found.n_outside, found.n_rows)}; the worst value is {worst:.6g}{where}",
-            rows=found.n_outside,
-            share=found.n_outside / found.n_rows,
-            low=low,
-            high=high,
-            worst=worst,
-            worst_row=row if row >= 0 else None,
+            f"{_share(found.n_outside, found.n_rows)}; the worst value is {worst:.6g}{where}"
         )
+        yield self._of(j, "outside-range", "warning" if is_many else "note", told, **values)
 
     def _constant(
         self, j: int, found: SimpleNamespace, low: float, high: float

@@ -43,10 +43,7 @@ def common_metrics(
 ) -> tuple[str, ...]:
     """The names of the metrics to compare, each evaluated for all methods."""
     first, evaluation = next(iter(evaluations.items()))
-    if metrics is None:
-        names = tuple(evaluation)
-    else:
-        names = tuple(str(measure) for measure in measures_of(metrics))
+    names = tuple(evaluation) if metrics is None else tuple(map(str, measures_of(metrics)))
     for method, evaluation in evaluations.items():
         missing = [name for name in names if name not in evaluation.means]
         if missing:
@@ -231,7 +228,7 @@ _MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK
 
 
 def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
-    """Means of all metrics, one row a method."""
+    """Means of all metrics, one row per method."""
     lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
     columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
     rows = []
@@ -267,9 +264,8 @@ def details(comparison: Comparison, metric: str) -> Table:
         rows.append(row + [""] * (len(columns) - len(row)))
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
     direction = "higher" if comparison.higher_is_better(metric) else "lower"
-    return Table(
-        columns, rows, f"{metric}: {direction} is better; {count(judged, 'query', 'queries')}"
-    )
+    queries = count(judged, "query", "queries")
+    return Table(columns, rows, f"{metric}: {direction} is better; {queries}")
 
 
 def _notes_on_tests(comparison: Comparison) -> list[str]:
@@ -282,9 +278,8 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
     correction = "Not corrected for several comparisons."
     if comparison.correction is not None:
         name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
-        number = count(len(comparison.methods) - 1, "comparison")
-        after = name[comparison.correction]
-        correction = f"Corrected after {after} for {number} under each metric."
+        correction = f"Corrected after {name[comparison.correction]} for "
+        correction += f"{count(len(comparison.methods) - 1, 'comparison')} under each metric."
     return [
         f"difference: mean of the method less that of {base}, over the same queries.",
         f"p: chance of a difference at least this large, in either direction, if the method and "
@@ -296,14 +291,10 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
 
 
 def best_first(comparison: Comparison, metric: str) -> list[str]:
-    """The methods by a metric."""
+    """The methods by a metric, those without a value last."""
     sign = -1.0 if comparison.higher_is_better(metric) else 1.0
-
-    def key(method: str) -> float:
-        mean = comparison.cells[method, metric].mean
-        return math.inf if math.isnan(mean) else sign * mean
-
-    return sorted(comparison.methods, key=key)
+    means = {method: sign * comparison.cells[method, metric].mean for method in comparison.methods}
+    return sorted(means, key=lambda method: (math.isnan(means[method]), means[method]))
 
 
 def _name(comparison: Comparison, method: str) -> str:

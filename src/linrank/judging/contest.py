@@ -23,7 +23,7 @@ from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
-from linrank.system.resources import bytes_text, count, resolve, seconds
+from linrank.system.resources import bytes_text, count, resolve, seconds, short_text
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Table, Tabled
 
@@ -214,8 +214,9 @@ def compare_methods(
     given = _protocol(train, valid, test, folds)
     protocol = given.with_selection(selection, n_folds)
     chosen = chosen_methods(methods, without, baseline)
+    usual = usual_metrics(protocol.subsets)
     if scoring is None:
-        scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
+        scoring = USUAL_METRICS[0] if USUAL_METRICS[0] in usual else USUAL_METRICS[-1]
     if isinstance(parse(scoring), CustomMeasure):
         raise TypeError(
             f"scoring={str(parse(scoring))!r} is a function, and models are chosen in processes "
@@ -225,7 +226,6 @@ def compare_methods(
     check_positive("budget", budget)
     fair, seed = fair_convention(convention), seed_of(random_state)
     rules = Rules(str(parse_scoring(scoring)), fair, scale, seed, float(budget), n_folds)
-    usual = usual_metrics(protocol.subsets)
     measures = [str(measure) for measure in measures_of(usual if metrics is None else metrics)]
     remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
     for remark in remarks:
@@ -272,11 +272,8 @@ def _unused_validation(given: Protocol, protocol: Protocol) -> list[str]:
 
 def usual_metrics(subsets: Sequence[Dataset]) -> list[str]:
     """What is measured by default: no NDCG where labels are negative, since it has no gain then."""
-    return [m for m in USUAL_METRICS if "ndcg" not in m or _has_gains(subsets)]
-
-
-def _has_gains(subsets: Sequence[Dataset]) -> bool:
-    return min(float(data.labels.min()) for data in subsets) >= 0.0
+    has_gains = min(float(data.labels.min()) for data in subsets) >= 0.0
+    return [metric for metric in USUAL_METRICS if has_gains or "ndcg" not in metric]
 
 
 def _entry(
@@ -371,9 +368,8 @@ class Entry:
         says = outcome.why if is_plain else f"{outcome.status}: {outcome.why}"
         if len(self.outcomes) == 1 or outcome.status == "missing":
             return says
-        if len(bad) == 1:
-            return f"fold {first}: {says}"
-        return f"{len(bad)} of {len(self.outcomes)} folds, fold {first} first: {says}"
+        which = "" if len(bad) == 1 else f"{len(bad)} of {len(self.outcomes)} folds, "
+        return f"{which}fold {first}{' first' if which else ''}: {says}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
@@ -432,11 +428,10 @@ class Contest(Tabled):
     seconds: float
 
     def __getitem__(self, name: str) -> Entry:
-        for entry in self.entries:
-            if entry.name == name:
-                return entry
-        known = ", ".join(entry.name for entry in self.entries)
-        raise KeyError(f"{name!r} did not take part; there are {known}")
+        by_name = {entry.name: entry for entry in self.entries}
+        if name not in by_name:
+            raise KeyError(f"{name!r} did not take part; there are {', '.join(by_name)}")
+        return by_name[name]
 
     def tables(self) -> list[Table]:
         """Quality, cost, and what went wrong."""
@@ -446,9 +441,8 @@ class Contest(Tabled):
             if len(self.metrics) > 1:
                 tables.append(comparing.overview(found, best_first(found, self.metrics[0])))
         tables.append(_cost(self))
-        lost = [entry for entry in self.entries if entry.remark]
-        if lost:
-            rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
+        states = {True: "counts", False: "no result"}
+        if rows := [[e.name, states[e.has_result], e.remark] for e in self.entries if e.remark]:
             columns = [Column(name, "left") for name in ("method", "outcome", "why")]
             tables.append(Table(columns, rows, "What went wrong"))
         return tables
@@ -515,17 +509,12 @@ def _cost(contest: Contest) -> Table:
         entry = contest[name]
         sizes = [outcome.size for outcome in entry.outcomes if outcome.size is not None]
         n_parts = round(sum(size.n_parts for size in sizes) / len(sizes))
-        rows.append(
-            [
-                entry.name + (" *" if entry.remark else ""),
-                "" if entry.fit_seconds is None else seconds(entry.fit_seconds),
-                seconds(entry.search_seconds),
-                f"{max(outcome.n_candidates for outcome in entry.outcomes)}",
-                bytes_text(round(entry.model_bytes or 0)),
-                count(n_parts, sizes[0].part.removesuffix("s")),
-                chosen_parameters(entry),
-            ]
-        )
+        fit = "" if entry.fit_seconds is None else seconds(entry.fit_seconds)
+        n_candidates = max(outcome.n_candidates for outcome in entry.outcomes)
+        row = [entry.name + (" *" if entry.remark else ""), fit, seconds(entry.search_seconds)]
+        row += [f"{n_candidates}", bytes_text(round(entry.model_bytes or 0))]
+        row += [count(n_parts, sizes[0].part.removesuffix("s")), chosen_parameters(entry)]
+        rows.append(row)
     lost = (entry.name for entry in contest.entries if not entry.has_result)
     rows += [[name, *[""] * 5, "no result: see below"] for name in lost]
     n_folds = max(len(entry.outcomes) for entry in contest.entries)
@@ -547,12 +536,6 @@ def chosen_parameters(entry: Entry) -> str:
 
 
 def _values(values: Sequence[Any]) -> str:
-    if len(values) == 1:
-        return _value(values[0])
-    if all(isinstance(value, (int, float)) for value in values):
-        return f"{_value(min(values))}–{_value(max(values))}"
-    return " or ".join(_value(value) for value in values)
-
-
-def _value(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if len(values) > 1 and all(isinstance(value, (int, float)) for value in values):
+        return f"{short_text(min(values))}–{short_text(max(values))}"
+    return " or ".join(map(short_text, values))

@@ -1,4 +1,4 @@
-"""All jobs of a contest, some at a time, each in a process of its own with a budget of time.
+"""All jobs of a contest, some at a time, each in a separate process with a budget of time.
 
 A process trains the candidates of one method on one fold and keeps the best. It is started as
 ``python -c`` in a folder of its own with the path of a job, and writes there how far it is: into a
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset, join_rows
-from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
 from linrank.system.durable import Scratch
@@ -412,19 +412,16 @@ def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
         for subset in (Path(folder, f"subset{number}") for number in numbers)
     ]
     n_features, index_base = parts[0]["about"].tolist()
-    rows = [
-        CsrRows(part["values"], part["columns"], part["offsets"], n_features)
-        if "columns" in part
-        else DenseRows(part["values"])
-        for part in parts
-    ]
-    sizes = np.concatenate([part["sizes"] for part in parts])
-    return Dataset(
-        join_rows(rows),
-        np.concatenate([part["labels"] for part in parts]),
-        np.repeat(np.arange(len(sizes)), sizes),
-        index_base=None if index_base < 0 else index_base,
-    )
+    rows: list[Rows] = []
+    for part in parts:
+        if "columns" not in part:
+            rows.append(DenseRows(part["values"]))
+        else:
+            rows.append(CsrRows(part["values"], part["columns"], part["offsets"], n_features))
+    labels, sizes = (np.concatenate([part[name] for part in parts]) for name in ("labels", "sizes"))
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    base = None if index_base < 0 else index_base
+    return Dataset(join_rows(rows), labels, qid, index_base=base)
 
 
 def main(path: str) -> None:
@@ -452,8 +449,8 @@ def search(
 ) -> None:
     """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
 
-    Every file has a name of its own, which is told: whoever ends this between the file and the
-    message still has the scores of the candidate that was told of last.
+    Every file has another name, which the message has: whoever ends this between the file and the
+    message still has the scores of the candidate in the last message.
     """
     start, best, best_score, name = time.process_time(), None, -np.inf, ""
     parts = trial.parts()
@@ -470,13 +467,9 @@ def search(
             best, best_score, last = {**point, **model.found}, score, name
             name = f"scores-{n_seen}.npy"
             np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
-            about = {
-                "parameters": best,
-                "score": score if np.isfinite(score) else None,
-                "fit_seconds": took,
-                "size": asdict(model.size()),
-            }
-            tell({**about, "scores": name, "n_candidates": n_seen})
+            found = {"parameters": best, "score": score if np.isfinite(score) else None}
+            found |= {"fit_seconds": took, "size": asdict(model.size())}
+            tell({**found, "scores": name, "n_candidates": n_seen})
             if last:
                 os.remove(os.path.join(folder, last))
         tell({"n_candidates": n_seen, "search_seconds": time.process_time() - start})

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linrank.errors import check_one_of
 from linrank.metrics.evaluation import Evaluation
 from linrank.system.resources import resolve
 
@@ -203,10 +204,7 @@ def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> ND
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(p, dtype=np.float64)
-    if correction is not None and correction not in CORRECTIONS:
-        raise ValueError(
-            f"correction must be one of {', '.join(CORRECTIONS)} or None, got {correction!r}"
-        )
+    check_one_of("correction", correction, (*CORRECTIONS, None))
     result: NDArray[Any] = values.copy()
     tested = np.flatnonzero(~np.isnan(values))
     order = tested[np.argsort(values[tested], kind="stable")]

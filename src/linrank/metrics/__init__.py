@@ -9,8 +9,6 @@ from linrank.metrics.evaluate import concordance_index as concordance_index
 from linrank.metrics.evaluate import evaluate as evaluate
 from linrank.metrics.evaluate import rank_within_queries as rank_within_queries
 from linrank.metrics.evaluation import Evaluation as Evaluation
-from linrank.metrics.evaluation import PairCounts as PairCounts
-from linrank.metrics.evaluation import RowCounts as RowCounts
 from linrank.metrics.measures import AUC as AUC
 from linrank.metrics.measures import ERR as ERR
 from linrank.metrics.measures import NDCG as NDCG
@@ -34,5 +32,4 @@ from linrank.metrics.measures import Success as Success
 from linrank.metrics.measures import parse as parse
 from linrank.metrics.measures import parse_scoring as parse_scoring
 from linrank.metrics.measures import valid_forms as valid_forms
-from linrank.metrics.runs import RUN_METRICS as RUN_METRICS
 from linrank.metrics.runs import evaluate_run as evaluate_run

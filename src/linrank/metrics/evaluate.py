@@ -170,8 +170,7 @@ def rank_within_queries(
     values = as_scores(scores, None, named_convention("linrank"))
     queries = Queries.of(np.zeros(len(values)), qid=qid, group=group, n_jobs=n_jobs)
     threads = _threads(n_jobs, len(values))
-    ranks: Array = _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
-    return ranks
+    return _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
 
 
 def _threads(n_jobs: int | None, n_rows: int) -> int:
@@ -250,10 +249,8 @@ def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     vector = as_vector(scores, "scores", n_rows, like="y")
     if len(vector) and np.isnan(vector.min()):  # a NaN is the least: no vector of flags
         bad = np.isnan(vector)  # none, where another thread has written to them meanwhile
-        row, n_rows = int(np.argmax(bad)), int(bad.sum())
-        raise ValueError(
-            f"scores has nan at row {row} ({n_rows} such rows): a NaN cannot be ranked"
-        )
+        where = f"row {int(np.argmax(bad))} ({int(bad.sum())} such rows)"
+        raise ValueError(f"scores has nan at {where}: a NaN cannot be ranked")
     if chosen.single_precision:
         with np.errstate(over="ignore"):
             vector = vector.astype(np.float32).astype(np.float64)
@@ -267,7 +264,7 @@ def has_gains(measures: Iterable[Measure]) -> bool:
 
 def check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
     """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max."""
-    gainful = [m for m in measures if isinstance(m, (NDCG, MeanNDCG, ERR))]
+    gainful = [m for m in measures if has_gains([m])]
     if gainful and not chosen.negative_is_zero and labels.min() < 0:
         row = int(np.argmax(labels < 0))
         raise ValueError(
@@ -394,13 +391,8 @@ def concordance_index(
     if not (isinstance(tied_tol, (int, float)) and 0.0 <= tied_tol < float("inf")):
         raise ValueError(f"tied_tol must be a finite number >= 0, got {tied_tol!r}")
     strata = Queries.of(times, qid=qid)
-    counts = _core.censored_concordance(
-        strata.offsets,
-        strata.gather(np.ascontiguousarray(seen, dtype=bool)),
-        strata.gather(times),
-        strata.gather(risks),
-        float(tied_tol),
-    )
+    seen, times, risks = map(strata.gather, (np.ascontiguousarray(seen, bool), times, risks))
+    counts = _core.censored_concordance(strata.offsets, seen, times, risks, float(tied_tol))
     return ConcordanceResult(*counts)
 
 

@@ -71,11 +71,8 @@ class Counts:
     def of(cls, pairs: Array, rows: Array) -> Counts:
         """From the flat arrays of the core; an empty one was not asked for."""
         by_query = rows.reshape(-1, 6).T
-        return cls(
-            PairCounts(*pairs.reshape(-1, 3).T) if pairs.size else None,
-            RowCounts(*by_query[:3]) if rows.size else None,
-            RowCounts(*by_query[3:]) if rows.size else None,
-        )
+        sides = [RowCounts(*side) if rows.size else None for side in (by_query[:3], by_query[3:])]
+        return cls(PairCounts(*pairs.reshape(-1, 3).T) if pairs.size else None, *sides)
 
     def shares(self, measure: Measure, chosen: Convention) -> tuple[Array, Array] | None:
         """Twice the numerator of each query, and twice its denominator; None if not counted."""

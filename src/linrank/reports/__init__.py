@@ -68,7 +68,7 @@ class Report:
         return sections.summary_dict(self.material)
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own: its style is not to touch the notebook's."""
+        """The page in a frame: its style must not touch the notebook's."""
         page = escape(self.to_html(), quote=True)
         style = "width:100%;height:80vh;border:1px solid #8884;border-radius:6px"
         title = escape(self.title)

@@ -186,16 +186,11 @@ def worst_queries(
             shares = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
             return WrongPair(*two, loss, shares, (x[0], x[1]))
 
-        return QueryDiagnosis(
-            query,
-            None if queries.ids is None else queries.ids.tolist()[query],
-            float(values[query]),
-            len(rows),
-            int(queries.pairs_per_query[query]),
-            int(counts[query]),
-            tuple(map(document, _first_and_best(labels, n_documents))),
-            tuple(explain_pair(*pair) for pair in _worst_pairs(labels, n_pairs)),
-        )
+        id_ = None if queries.ids is None else queries.ids.tolist()[query]
+        sizes = len(rows), int(queries.pairs_per_query[query]), int(counts[query])
+        shown = tuple(map(document, _first_and_best(labels, n_documents)))
+        wrong = tuple(explain_pair(*pair) for pair in _worst_pairs(labels, n_pairs))
+        return QueryDiagnosis(query, id_, float(values[query]), *sizes, shown, wrong)
 
     return tuple(map(diagnose, order.tolist()))
 
@@ -286,13 +281,13 @@ def pushes(
     for kind in (is_wrong, ~is_wrong):
         above, below = (np.bincount(one[kind], minlength=data.n_rows) for one in (better, worse))
         net = (above - below) / max(1.0, kind.sum())
-        means.append(_shared_out(data, model, net))
+        means.append(_sum_contributions(data, model, net))
     n_wrong = int(np.count_nonzero(is_wrong))
     is_sample = data.queries.n_pairs > len(is_wrong)
     return Pushes(means[0], means[1], n_wrong, len(is_wrong) - n_wrong, is_sample)
 
 
-def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
+def _sum_contributions(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
     counted = np.flatnonzero(net)
     total = np.zeros(model.n_features if isinstance(model, LinearModel) else model.n_terms)
@@ -358,11 +353,8 @@ def _misleading_features(material: Material) -> str:
         "and to the right in right ones is strong but sometimes misled; one that is left "
         "in both does harm."
     )
-    return (
-        "<h3>Features that mislead most</h3>"
-        + paragraph(said, "small")
-        + table(Table([Column("feature", "left"), *map(Column, headings)], rows))
-    )
+    content = table(Table([Column("feature", "left"), *map(Column, headings)], rows))
+    return f"<h3>Features that mislead most</h3>{paragraph(said, 'small')}{content}"
 
 
 def _term(material: Material, j: int) -> str:
@@ -409,13 +401,9 @@ def _document_rows(one: QueryDiagnosis) -> Iterator[list[str]]:
             yield _gap(document.rank - last - 1)
         last = document.rank
         kind = "grade high" if document.label == top and top > 0 else "grade"
-        yield [
-            f"{document.rank:,}",
-            Markup(f'<span class="{kind}">{document.label:g}</span>'),
-            f"{document.best_rank:,}",
-            short(document.score),
-            Markup(_name(document)),
-        ]
+        label = Markup(f'<span class="{kind}">{document.label:g}</span>')
+        ranks, score = (f"{document.rank:,}", f"{document.best_rank:,}"), short(document.score)
+        yield [ranks[0], label, ranks[1], score, Markup(_name(document))]
     if last < one.n_rows:
         yield _gap(one.n_rows - last)
 

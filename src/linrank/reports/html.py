@@ -15,6 +15,7 @@ from linrank.displays import Display
 from linrank.judging.inspect import Finding
 from linrank.system.tables import Markup, Table
 
+# Nothing is loaded, run or sent: styles and pictures are in the page itself.
 PAGE = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
 

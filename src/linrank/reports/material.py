@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,9 @@ from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
 from linrank.search.folds import Fold, deal
+from linrank.search.tuning import Tuning
+from linrank.solvers.result import Result
 from linrank.system.resources import count
-
-if TYPE_CHECKING:
-    from linrank.models.linear import Model
-    from linrank.search.tuning import Tuning
-    from linrank.solvers.result import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ class Ranking:
 
     name: str
     scores: NDArray[np.float64]
-    model: Model | None
+    model: LinearModel | AdditiveModel | KernelModel | None
     about: str
 
     @property
@@ -82,10 +79,10 @@ class Ranking:
 
 
 def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | None) -> Ranking:
-    """The ranking of a model, a fitted estimator or scores, one a row."""
+    """The ranking of a model, a fitted estimator or scores, one per row."""
     model = getattr(source, "model_", source)
     if isinstance(model, (LinearModel, AdditiveModel, KernelModel)):
-        scores = model.predict(fitted_to(data, model), n_jobs=n_jobs)
+        scores = model.predict(match_features(data, model), n_jobs=n_jobs)
         return Ranking(name, scores, model, about)
     if hasattr(model, "predict"):
         raise TypeError(
@@ -110,7 +107,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
     return Ranking(name, scores, None, about)
 
 
-def fitted_to(data: Dataset, model: Model) -> Dataset:
+def match_features(data: Dataset, model: LinearModel | AdditiveModel | KernelModel) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data
@@ -204,10 +201,10 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
 # ---- missing values -----------------------------------------------------------------------------
 
 
-def filled_in(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+def fill_missing_values(parts: dict[str, Dataset]) -> dict[str, Dataset]:
     """The parts with their missing values filled in as those of the training data were.
 
-    An indicator is a column like any other then, with a weight of its own.
+    An indicator is then a column like any other, with its own weight.
     """
     filling = parts.get("train", parts["test"]).filling
     if filling is None:
@@ -288,14 +285,14 @@ class Material:
 def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     """Train if there is no model, score, measure, compare, diagnose.
 
-    ``options`` are the parameters of `linrank.report`, and ``tell``, which is told of progress.
+    ``options`` are the parameters of `linrank.report`, and ``tell``, which is called with progress.
     """
     against, n_jobs, tell = options.against, options.n_jobs, options.tell
     scoring, options.metrics = _measures(parts["test"], options)
     options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
     model = options.model
-    parts = _align_features(filled_in(parts) if model is None else parts)
+    parts = _align_features(fill_missing_values(parts) if model is None else parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
     name, about = options.model_name, "given"
@@ -313,37 +310,26 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         rival = replace(rival, name=f"{rival.name} (against)")
     tell("measuring")
     rules = fair_convention(options.convention)  # a single feature ties many rows
-    evaluations = {
-        one.name: judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
-        for one in (ranking, rival)
-        if one
-    }
-    comparison = compare_evaluations(
-        dict(reversed(evaluations.items())),
-        confidence=options.confidence,
-        n_resamples=options.n_resamples,
-        random_state=options.random_state,
-    )
+    evaluations = {}
+    for one in [ranking] if rival is None else [ranking, rival]:
+        evaluations[one.name] = judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
+    kept = ("confidence", "n_resamples", "random_state")
+    resampling = {name: getattr(options, name) for name in kept}
+    comparison = compare_evaluations(dict(reversed(evaluations.items())), **resampling)
     tell("looking for what went wrong")
     profiles = {name: Profile(data) for name, data in parts.items()}
     overlaps = leakage(parts)
     scaled = training is not None and training.model.scaling.kind != "none"
-    found = [*data_caveats(parts, profiles, overlaps, scaled), *training_caveats(training)]
-    for one, rows in (
-        (ranking, parts["test"]),
-        (rival, parts["test"] if against is None else test),
-    ):
-        found += [] if one is None else _width_caveats(rows, one)
+    found = [*data_caveats(parts, profiles, overlaps, scaled)]
+    found += [] if training is None else training_caveats(training)
+    found += _width_caveats(parts["test"], ranking)
+    if rival is not None:
+        found += _width_caveats(parts["test"] if against is None else test, rival)
     shared, own = ranking.explained, evaluations[ranking.name]
-    rows = parts["test"] if shared is None else fitted_to(parts["test"], shared)
-    worst = worst_queries(
-        rows,
-        ranking.scores,
-        np.asarray(own.per_query[scoring]),
-        model=shared,
-        n_queries=options.n_worst,
-        higher_is_better=parse(scoring).higher_is_better,
-    )
+    rows = parts["test"] if shared is None else match_features(parts["test"], shared)
+    shown = {"n_queries": options.n_worst, "higher_is_better": parse(scoring).higher_is_better}
+    values = np.asarray(own.per_query[scoring])
+    worst = worst_queries(rows, ranking.scores, values, model=shared, **shown)
     caveats = tuple(sorted(found, key=lambda caveat: not caveat.grave))
     pushed = None if shared is None else pushes(rows, ranking.scores, shared)
     measured = ranking, rival, scoring, evaluations, comparison, worst, pushed
@@ -395,9 +381,8 @@ def _feature_names(
     model = getattr(model, "model_", model)
     width = max(int(getattr(model, "n_features", data.n_features)), data.n_features)
     if given is not None and len(given) < width:
-        raise ValueError(
-            f"there are {len(given):,} feature names for {width:,} features; give one for each"
-        )
+        numbers = f"{len(given):,} feature names for {width:,} features"
+        raise ValueError(f"there are {numbers}; give one for each")
     known = given or getattr(model, "feature_names", None) or data.feature_names
     return tuple(feature_name(known, j, data.index_base) for j in range(width))
 
@@ -450,16 +435,14 @@ def data_caveats(
             if not (scaled and finding.code in _SETTLED):
                 found_in.setdefault(finding.code, {})[name] = finding.message
     for code, messages in found_in.items():
-        yield Finding(code, _said(messages), grave=code in _GRAVE)
+        yield Finding(code, _describe_finding(messages), grave=code in _GRAVE)
     n_queries = parts["test"].queries.n_queries
     if n_queries < FEW_QUERIES and parts["test"].qid is not None:
-        yield Finding(
-            "few-queries",
-            f"There are {n_queries} test queries: intervals and p values of so few are rough.",
-        )
+        told = f"There are {n_queries} test queries: intervals and p values of so few are rough."
+        yield Finding("few-queries", told)
 
 
-def _said(messages: dict[str, str]) -> str:
+def _describe_finding(messages: dict[str, str]) -> str:
     """The message of the test data, or of the last part that has one; the others are named."""
     *others, last = messages
     told = f"{WORDS[last].capitalize()} data: {messages[last]}."
@@ -470,17 +453,13 @@ def _said(messages: dict[str, str]) -> str:
     return f"{told} So it is in the {names} data{also}."
 
 
-def training_caveats(training: Training | None) -> Iterator[Finding]:
+def training_caveats(training: Training) -> Iterator[Finding]:
     """A grid whose end is the best, a fit that stopped early."""
-    if training is None:
-        return
-    if training.tuning.edge is not None:
-        told = training.tuning.edge
+    if (told := training.tuning.edge) is not None:
         yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
     if not training.result.converged:
-        yield Finding(
-            "not-converged", f"The fit is not converged: {training.result.message}.", True
-        )
+        told = f"The fit is not converged: {training.result.message}."
+        yield Finding("not-converged", told, grave=True)
 
 
 def _width_caveats(test: Dataset, one: Ranking) -> Iterator[Finding]:
@@ -491,9 +470,6 @@ def _width_caveats(test: Dataset, one: Ranking) -> Iterator[Finding]:
     kind = "count nothing" if width < test.n_features else "are taken as 0"
     # A file of text that leaves out zeros explains that the model knows more features.
     may_lack_zeros = width > test.n_features and not isinstance(test.rows, DenseRows)
-    yield Finding(
-        "feature-counts",
-        f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
-        f"those that only one of them has {kind}. Is it a model of other data?",
-        grave=not may_lack_zeros,
-    )
+    told = f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; those "
+    told += f"that only one of them has {kind}. Is it a model of other data?"
+    yield Finding("feature-counts", told, grave=not may_lack_zeros)

@@ -5,26 +5,22 @@ from __future__ import annotations
 import math
 import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__, displays
+from linrank.judging.compare import Cell
+from linrank.judging.inspect import Profile
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.reports import html
 from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
-from linrank.reports.material import WORDS, fitted_to
+from linrank.reports.material import WORDS, Material, Training, match_features
 from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count, resolve
 from linrank.system.tables import Column, Table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.judging.compare import Cell
-    from linrank.judging.inspect import Profile
-    from linrank.reports.material import Material, Training
 
 SHIFTED = 5  # queries named at each end
 NAMED = 6  # queries that no ranking can order
@@ -35,15 +31,10 @@ def header(material: Material, title: str) -> str:
     test = material.test
     rows = count(test.n_rows, "document")
     queries = count(test.queries.n_queries, "query", "queries")
-    return "\n".join(
-        (
-            '<p class="kicker">linrank report</p>',
-            f"<h1>{text(title)}</h1>",
-            paragraph(f"{text(test.source)}: {rows} of {queries}", "small"),
-            paragraph(_verdict(material), "verdict"),
-            html.notices(material.caveats),
-        )
-    )
+    about = paragraph(f"{text(test.source)}: {rows} of {queries}", "small")
+    verdict = paragraph(_verdict(material), "verdict")
+    kicker = f'<p class="kicker">linrank report</p>\n<h1>{text(title)}</h1>'
+    return "\n".join((kicker, about, verdict, html.notices(material.caveats)))
 
 
 def _verdict(material: Material) -> str:
@@ -115,6 +106,10 @@ def summary_dict(material: Material) -> dict[str, Any]:
         None if one is None else {"name": one.name, "about": one.about}
         for one in (material.ranking, material.against)
     )
+    worst = []
+    for one in material.worst:
+        numbers = {"value": one.value, "pairs": one.n_pairs, "wrong": one.n_wrong}
+        worst.append({"id": one.id, **numbers})
     return {
         "model": model,
         "against": against,
@@ -123,10 +118,7 @@ def summary_dict(material: Material) -> dict[str, Any]:
         "C": None if material.training is None else material.training.tuning.C,
         "certified": None if bound is None else bound[0] == "yes",
         "comparison": material.comparison.to_dict(),
-        "worst_queries": [
-            {"id": one.id, "value": one.value, "pairs": one.n_pairs, "wrong": one.n_wrong}
-            for one in material.worst
-        ],
+        "worst_queries": worst,
         "caveats": [asdict(caveat) for caveat in material.caveats],
     }
 
@@ -176,11 +168,9 @@ def _notes(material: Material) -> list[str]:
     notes, queries = material.comparison.legend(), material.test.queries
     n_flat = int(np.count_nonzero(queries.n_levels == 1))
     if n_flat:
-        notes.append(
-            f"{n_flat:,} of {count(queries.n_queries, 'query', 'queries')} "
-            f"{'has' if n_flat == 1 else 'have'} one label only: no ranking can do better or worse "
-            "on them."
-        )
+        have = "has" if n_flat == 1 else "have"
+        which = f"{n_flat:,} of {count(queries.n_queries, 'query', 'queries')} {have}"
+        notes.append(f"{which} one label only: no ranking can do better or worse on them.")
     told = [note for note in notes if not note.startswith("verdict")]  # the lede has that
     return [clear(html.typeset(note)) for note in told]
 
@@ -193,15 +183,13 @@ def by_query(material: Material) -> tuple[str, ...]:
     spread = None
     if not np.isnan(own).all():
         spread = displays.QueryHistogramDisplay(own, scoring, is_flat=is_flat)
-    told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
+    gray = _name_flat_queries(material, own, is_flat)
+    told = f"How {text(scoring)} is spread over the queries.{gray}"
     histogram = figure(spread, told) or html.MISSING
     if rival is None:
-        how = paragraph(
-            "Compared with nothing: <code>--against</code> a model or scores, or "
-            "<code>--train</code> data, of which the best single feature is taken, adds the "
-            "picture of both.",
-            "absent",
-        )
+        how = "Compared with nothing: <code>--against</code> a model or scores, or "
+        how += "<code>--train</code> data, of which the best single feature is taken, adds the "
+        how = paragraph(f"{how}picture of both.", "absent")
         lede = "A mean hides what single queries get. Look for a heap at the low end."
         return lede, html.columns(histogram), how
     lede = (
@@ -222,7 +210,9 @@ def by_query(material: Material) -> tuple[str, ...]:
     return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
-def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]) -> str:
+def _name_flat_queries(
+    material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]
+) -> str:
     """What the gray part of the histogram is, by name."""
     found = np.flatnonzero(is_flat & ~np.isnan(own))
     ids = material.test.queries.ids
@@ -252,16 +242,11 @@ def _largest_changes(
         (1, "Largest gains", "of the queries gain; these gain most."),
     ):
         n = int(np.count_nonzero(sign * gain[known] > 0))
-        rows = [
-            [
-                "all rows" if ids is None else clear(ids[q]),
-                f"{sizes[q]:,}",
-                value(own[q]),
-                value(other[q]),
-                value(own[q] - other[q], "+"),
-            ]
-            for q in order[::-sign][: min(SHIFTED, n)].tolist()
-        ]
+        rows = []
+        for q in order[::-sign][: min(SHIFTED, n)].tolist():
+            name, values = "all rows" if ids is None else clear(ids[q]), (own[q], other[q])
+            difference = value(own[q] - other[q], "+")
+            rows.append([name, f"{sizes[q]:,}", *map(value, values), difference])
         said = paragraph(f"{html.percent(n, len(gain))} {told}", "small")
         content = Table([Column("query", "left"), *map(Column, headings)], rows)
         tables.append(f"<h3>{title}</h3>{said}{table(content)}" if rows else "")
@@ -286,7 +271,7 @@ def weights(material: Material) -> tuple[str, ...]:
     if model is None:
         why = paragraph(text(material.ranking.why_unexplained), "absent")
         return "Which features move documents up and down.", why
-    data = fitted_to(material.test, model)
+    data = match_features(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
     deviation = np.sqrt(rows.scan(None, resolve(None)).statistics.variance)
     moved = model.coef * deviation
@@ -304,15 +289,12 @@ def weights(material: Material) -> tuple[str, ...]:
         "feature useless."
     )
     names, n_drawn = material.names[: model.n_features], min(DRAWN, len(order))
-    drawn = figure(
-        displays.WeightsDisplay(model.coef, names, n_drawn, deviation),
-        "To the right: more of the feature moves a document up; to the left: down.",
-        width=6.0,
-    )
-    listed = [
-        [clear(material.names[j]), html.short(model.coef[j]), html.short(moved[j])]
-        for j in order[:LISTED].tolist()
-    ]
+    told = "To the right: more of the feature moves a document up; to the left: down."
+    shown = displays.WeightsDisplay(model.coef, names, n_drawn, deviation)
+    drawn = figure(shown, told, width=6.0)
+    listed = []
+    for j in order[:LISTED].tolist():
+        listed.append([clear(material.names[j]), *map(html.short, (model.coef[j], moved[j]))])
     n_left = len(order) - len(listed)
     notes = [f"{n_left:,} smaller ones are left out."] if n_left else []
     what = "The weight" if len(listed) == 1 else f"All {len(listed)} weights"
@@ -346,23 +328,15 @@ def training(material: Material) -> tuple[str, ...]:
     )
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
-    path = figure(
-        displays.PathDisplay(tuning.path, sign * tuning.scores, tuning.C, scoring),
-        f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
-        width=6.0,
-    )
-    steps = figure(
-        displays.ConvergenceDisplay(training.result.history),
-        "How far the objective of the chosen fit is from its minimum at most, step by step: "
-        "both curves are proven bounds.",
-    )
-    return (
-        lede,
-        path or html.MISSING,
-        paragraph(fit),
-        html.details("The path as numbers", table(_path_table(material, training))),
-        html.details("How the fit converged", steps) if steps else "",
-    )
+    told = f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken."
+    shown = displays.PathDisplay(tuning.path, sign * tuning.scores, tuning.C, scoring)
+    path = figure(shown, told, width=6.0) or html.MISSING
+    told = "How far the objective of the chosen fit is from its minimum at most, step by step: "
+    told += "both curves are proven bounds."
+    steps = figure(displays.ConvergenceDisplay(training.result.history), told)
+    numbers = html.details("The path as numbers", table(_path_table(material, training)))
+    details = html.details("How the fit converged", steps) if steps else ""
+    return lede, path, paragraph(fit), numbers, details
 
 
 def _shape(training: Training) -> str:
@@ -401,14 +375,9 @@ def _describe_given_model(material: Material) -> str:
     if model is None:
         return "Scores were given: how they came to be is not known here."
     known = {key: item for key, item in model.training.items() if item is not None}
-    words = {
-        "C": "C = {}",
-        "loss": "loss {}",
-        "solver": "solver {}",
-        "n_rows": "{:,} training documents",
-        "n_queries": "{:,} queries",
-        "n_pairs": "{:,} pairs",
-    }
+    words = {"C": "C = {}", "loss": "loss {}", "solver": "solver {}"}
+    words |= {"n_rows": "{:,} training documents", "n_queries": "{:,} queries"}
+    words["n_pairs"] = "{:,} pairs"
     told = [words[key].format(known[key]) for key in words if key in known]
     return "The model was given. Its file says: " + (text(", ".join(told)) or "nothing") + "."
 
@@ -421,10 +390,8 @@ def data(material: Material) -> tuple[str, ...]:
     headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in material.parts)]
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
-    drawn = figure(
-        displays.LabelsDisplay.from_dataset(material.test),
-        "Test data. How many documents have each label, and how many documents a query has.",
-    )
+    told = "Test data. How many documents have each label, and how many documents a query has."
+    drawn = figure(displays.LabelsDisplay.from_dataset(material.test), told)
     return _data_lede(material), table(Table(headings, rows)), drawn or html.MISSING
 
 

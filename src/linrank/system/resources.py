@@ -288,6 +288,11 @@ def _in_unit(n_bytes: int) -> tuple[float, str]:
     return size, units[0]
 
 
+def short_text(value: Any) -> str:
+    """A value of a parameter in words, a fraction with three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def seconds(duration: float) -> str:
     """A duration with three digits: ``12.3 ms``, ``4.56 s``."""
     return f"{1000 * duration:.3g} ms" if duration < 1 else f"{duration:.3g} s"
