@@ -34,9 +34,7 @@ def csr_with(data=(1.0, 2.0), indices=(0, 1), indptr=(0, 1, 2, 2, 2)):
 
 BAD_X = [
     (with_value(np.nan), "Input X contains NaN at row 2, column 1;"),
-    (with_value(np.nan, dtype="f4"), "NaN at row 2, column 1"),
     (with_value(np.inf), "contains infinity (inf) at row 2, column 1"),
-    (with_value(-np.inf, 0, 0), "contains infinity (inf) at row 0, column 0"),
     (np.asfortranarray(with_value(np.nan)), "row 2, column 1"),
     (sparse.csr_array(with_value(np.nan)), "NaN at row 2, column 1"),
     (sparse.csc_matrix(with_value(np.inf)), "(inf) at row 2, column 1"),
@@ -49,18 +47,14 @@ BAD_X = [
     (pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64")}), "NaN at row 1, column 0 ('a')"),
     (with_value(np.longdouble("1e4000"), dtype=np.longdouble), "infinity (inf) at row 2"),
     (y, "Expected 2D array, got 1D array instead (shape (4,)). Reshape your data"),
-    (X[None], "Expected 2D array, got 3D array instead"),
     (3.0, "Expected 2D array, got 0D array instead"),
-    (pd.Series(y), "Expected 2D array, got 1D array instead"),
     (sparse.coo_array(y), "Expected 2D array, got a sparse array of shape"),
     (X[:0], "0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
     (X[:, :0], "0 feature(s) (shape=(4, 0)) while a minimum of 1 is"),
     ([], "Expected 2D array, got 1D array instead (shape (0,))"),
-    (sparse.csr_array((4, 0)), "0 feature(s) (shape=(4, 0))"),
     (pd.DataFrame(index=range(4)), "0 feature(s)"),
     ([[1, 2], [3]], "inhomogeneous"),
     (X + 1j, "Complex data not supported: X has dtype complex64"),
-    (sparse.csr_array(X + 1j), "Complex data not supported"),
     (np.full((4, 3), "a"), "X has dtype <U1, which is not numeric"),
     (X.astype("datetime64[D]"), "X has dtype datetime64[D], which is not"),
     (
@@ -70,7 +64,6 @@ BAD_X = [
     ),
     (with_value("x", dtype=object), "could not convert string"),
     (pd.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}), "column 'title' of X"),
-    (pl.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}), "column 'title' of X"),
     (pa.table({"title": list("abcd"), "a": [1.0, 2, 3, 4]}), "column 'title' of X"),
     (
         pd.DataFrame({"when": pd.date_range("2020", periods=4)}),
@@ -90,7 +83,6 @@ BAD_X = [
     (csr_with(indices=(-1, 1)), "column index is out of range"),
     (csr_with(indptr=(0, 2, 1, 2, 2)), "offsets decrease"),
     (csr_with(indptr=(0, 1, 2, 2, 9)), "do not match"),
-    (csr_with(indptr=(1, 1, 2, 2, 2)), "do not match"),
     (csr_with(indices=(0,)), "differ in length"),
 ]
 
@@ -105,7 +97,6 @@ def test_bad_features(case):
 BAD_OTHERS = [
     ({"y": None}, "requires y to be passed, but the target y is None"),
     ({"y": [0, 1, np.nan, 1]}, "Input y contains NaN at row 2"),
-    ({"y": [0, -np.inf, 1, 1]}, "Input y contains infinity (inf) at row 1"),
     ({"y": pa.array([1, None, 0, 0])}, "Input y contains NaN at row 1"),
     ({"y": [0, 1]}, "X has 4 rows but y has 2 elements"),
     ({"y": X}, "y should be a 1d array, got an array of shape (4, 3)"),
@@ -115,7 +106,6 @@ BAD_OTHERS = [
     ({"qid": [2, 2]}, "(pass query sizes as group)"),
     ({"qid": X}, "qid must be 1-D, one id per row; got shape (4, 3)"),
     ({"qid": [1, 1, np.nan, 2]}, "qid of row 2 is missing"),
-    ({"qid": np.array([1, np.nan, 1, 2])}, "qid of row 1 is missing"),
     ({"qid": ["a", "a", None, "b"]}, "qid of row 2 is missing"),
     ({"qid": pd.Series(["a", None, "b", "b"], dtype="category")}, "qid of row 1 is missing"),
     ({"qid": pd.array([1, 1, 2, None], dtype="Int64")}, "qid of row 3 is missing"),
@@ -125,7 +115,6 @@ BAD_OTHERS = [
     ),
     ({"qid": pd.DataFrame({"q": y})}, "qid is a table; pass the column", TypeError),
     ({"qid": 3}, "qid must hold one id per row, got 3", TypeError),
-    ({"qid": "abcd"}, "qid must hold one id per row, got 'abcd'", TypeError),
     ({"qid": [[1], [1], [2], [2]]}, "query ids must be hashable", TypeError),
     ({"qid": y, "group": [4]}, "give qid (one id per row) or group"),
     ({"group": [2, 3]}, "group sizes sum to 5 but there are 4 rows"),
@@ -141,7 +130,6 @@ BAD_OTHERS = [
     ),
     ({"group": ["a", "a", "b", "b"]}, "for ids, one per row, use qid="),
     ({"group": [4, 0]}, "group[1] is 0, no number of rows"),
-    ({"group": [5, -1]}, "group[1] is -1"),
     ({"group": [2.0, 2.0]}, "float64; convert them with .astype(int)"),
     ({"group": 4}, "got shape () and dtype int64"),
     ({"sample_weight": [1, -0.5, 1, 1]}, "sample_weight must be >= 0, got -0.5 at row 1"),

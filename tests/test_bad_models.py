@@ -111,6 +111,8 @@ DAMAGES = [
     (LINEAR, {"factors": [1.0, 1.0]}, "takes no factors"),
     (LINEAR, {"scaling": "minmax", "factors": [1.0, -1.0]}, "finite and >= 0"),
     (LINEAR, {"training": {"C": [1]}}, "'training.C' is a list"),
+    (LINEAR, {"statistics.weight": 3.0}, "'statistics.n_rows' is null, but other statistics"),
+    (KNOWN, {"statistics.weight": 0}, "a weight or a variance that no rows have"),
     (MEAN, {"absent": [0.5] * MEAN["n_features"]}, "'absent' holds a number other than 0 and 1"),
     (KNOWN, {"statistics.mean": packed([1, np.inf])}, "'statistics.mean' holds a number that is"),
     (KNOWN, {"statistics.n_nonzero": [1, 4]}, "'statistics.n_nonzero' counts no rows from 0 to 3"),

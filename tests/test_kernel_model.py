@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -144,19 +143,9 @@ def test_what_needs_weights_of_features_says_so():
 # ---- the model of a training run ----------------------------------------------------------------
 
 
-@dataclass
-class Run:
+def run_of(w, **others):
     """As a training returns it."""
-
-    w: Any
-    summary: dict[str, Any] = field(default_factory=lambda: {"objective": 1.5})
-
-
-@dataclass
-class Approximate(Run):
-    rows: Any = None
-    coef: Any = None
-    support: Any = None
+    return SimpleNamespace(w=w, **{"summary": {"objective": 1.5}, **others})
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
@@ -165,7 +154,7 @@ def test_only_rows_with_a_coefficient_are_kept(make):
     beta[3] = 5e-324
     data = Dataset.of(make(X.astype(np.float32)), np.arange(40) % 5, qid=np.arange(40) % 2)
     scaling = Scaling("standard", np.ones(5))
-    model = KernelModel.of(Run(beta), data, scaling, KERNELS[0], C=0.5, pairs="all")
+    model = KernelModel.of(run_of(beta), data, scaling, KERNELS[0], C=0.5, pairs="all")
     assert_array_equal(model.support, np.flatnonzero(beta))
     assert_array_equal(model.coef, beta[model.support])
     assert model.n_support == 14
@@ -197,14 +186,14 @@ def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():
     Q = X @ X.T
     beta = np.where(np.arange(40) < 4, COEF, 0.0)
     data = Dataset.of(Q, np.arange(40))
-    model = KernelModel.of(Run(beta), data, Scaling(), Kernel("precomputed"))
+    model = KernelModel.of(run_of(beta), data, Scaling(), Kernel("precomputed"))
     assert model.rows is None
     assert_allclose(model.predict(Q), Q @ beta)
 
 
 def test_an_approximation_says_what_it_is_a_sum_of():
     data = Dataset.of(X, np.arange(40))
-    run = Approximate(np.ones(3), rows=DenseRows(X[:2]), coef=[1.0, 0.0], support=[1, 0])
+    run = run_of(np.ones(3), rows=DenseRows(X[:2]), coef=[1.0, 0.0], support=[1, 0])
     model = KernelModel.of(run, data, Scaling(), KERNELS[0])
     assert (model.kernel.name, model.n_support, model.n_train) == ("rbf", 2, 40)
 
@@ -213,12 +202,12 @@ def test_pairs_are_counted_where_the_training_does_not_say():
     data = Dataset.of(X, np.arange(40))
     settings = [{}, {"pairs": "closest", "n_closest": "auto"}, {"pairs": "pruned", "n_random": 5}]
     told = [
-        KernelModel.of(Run(COEF), data, Scaling(), KERNELS[0], **options).training
+        KernelModel.of(run_of(COEF), data, Scaling(), KERNELS[0], **options).training
         for options in settings
     ]
     assert [training["n_pairs"] for training in told] == [780, 39, 44]
     assert [training.get("n_closest") for training in told] == [None, 39, 39]
-    run = Run(COEF, {"n_pairs": 800})  # with twenty listed ones
+    run = run_of(COEF, summary={"n_pairs": 800})  # with twenty listed ones
     assert KernelModel.of(run, data, Scaling(), KERNELS[0]).training["n_pairs"] == 800
 
 

@@ -56,12 +56,9 @@ def test_the_summary_of_a_training_run_is_kept(tmp_path):
     result = train(data, C=0.5, scale=scaling.factors)
     model = LinearModel.of(result, data, scaling, C=0.5, solver="newton")
     model.save(tmp_path / "m.json")
-    training = load_model(tmp_path / "m.json").training
-    assert training["objective"] == result.value
-    assert training["gap"] == result.gap
-    assert training["C"] == 0.5
-    assert training["n_pairs"] == data.queries.n_pairs
-    assert training["n_queries"] == 10
+    found = {"objective": result.value, "gap": result.gap, "C": 0.5, "solver": "newton"}
+    found |= {"n_pairs": data.queries.n_pairs, "n_queries": 10}
+    assert found.items() <= load_model(tmp_path / "m.json").training.items()
     assert_array_equal(model.coef, scaling.factors * result.w)
 
 
@@ -159,21 +156,21 @@ def test_a_model_scaled_by_query_needs_the_queries():
 
 def test_rows_that_do_not_fit_are_an_error():
     model = LinearModel([1.0, 2.0], ["a", "b"])
-    with pytest.raises(ValueError, match=r"3 features, the model 2; .* pass n_features=2"):
-        model.predict(np.ones((1, 3)))
     data = make_ranking(n_queries=1, n_features=2, random_state=0)
     object.__setattr__(data, "feature_names", ("b", "a"))
-    with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
-        model.predict(data)
     frame = pd.DataFrame({"b": [1.0], "a": [0.0]})
-    with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
-        model.predict(frame)
-    assert model.predict(frame[["a", "b"]]) == [2.0]
-    for wide in (frame.assign(price=1.0), frame[["a", "b"]].assign(price=1.0)):
-        said = r"X has 3 columns, the model 2 features; it was not trained on 'price': select its"
-        with pytest.raises(ValueError, match=said):
-            model.predict(wide)
-        assert model.predict(wide[list(model.feature_names)]) == [2.0]
+    swapped = r"feature 0 is 'b', the model was trained with 'a'"
+    wider = r"X has 3 columns, the model 2 features; it was not trained on 'price': select its"
+    for rows, words in (
+        (np.ones((1, 3)), r"3 features, the model 2; .* pass n_features=2"),
+        (data, swapped),
+        (frame, swapped),
+        (frame.assign(price=1.0), wider),
+        (frame[["a", "b"]].assign(price=1.0), wider),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.predict(rows)
+    assert model.predict(frame.assign(price=1.0)[list(model.feature_names)]) == [2.0]
     with pytest.raises(ValueError, match="pair names row 5, but there are 2 rows"):
         model.explain(np.ones((2, 2)), pair=(0, 5))
     with pytest.raises(TypeError, match=r"pair must be two row numbers \(i, j\), got 3"):

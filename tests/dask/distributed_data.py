@@ -66,7 +66,7 @@ def in_blocks(array: Any, n_parts: int) -> list[Any]:
 def as_dask_arrays(data: Arrays, n_parts: int) -> Arrays:
     rows = cuts(len(data.y), n_parts)
     X = da.from_array(data.X, chunks=(rows, -1))
-    return Arrays(X, *(da.from_array(v, chunks=(rows,)) for v in data[1:]))
+    return Arrays(X, *(v if v is None else da.from_array(v, chunks=(rows,)) for v in data[1:]))
 
 
 def as_delayed(data: Arrays, n_parts: int) -> Arrays:

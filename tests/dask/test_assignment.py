@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -141,16 +143,17 @@ def test_joined_datasets_are_one_after_the_other():
     y, qid, u = np.array([0, 1, 0, 2]), np.array([1, 1, 2, 1]), np.array([1.0, 2.0, 0.0, 1.0])
     whole = Dataset.of(X, y, qid=qid, sample_weight=u)
     forms = [np.array, sparse.csr_array, lambda a: a.astype(np.float32)]
-    for first in forms:
-        for second in forms:
-            parts = [
-                Dataset.of(first(X[:2]), y[:2], qid=qid[:2], sample_weight=u[:2]),
-                Dataset.of(second(X[2:]), y[2:], qid=qid[2:], sample_weight=u[2:]),
-            ]
-            joined = join_datasets(parts)
-            values = joined.X.toarray() if sparse.issparse(joined.X) else joined.X
-            assert_array_equal(values, X)
-            assert_array_equal(joined.labels, whole.labels)
-            assert_array_equal(joined.weight, whole.weight)
-            assert_array_equal(joined.queries.levels, whole.queries.levels)
-            assert joined.rows.core is not None  # the core has checked it
+    for pair in itertools.product(forms, forms):
+        halves = zip(pair, (slice(2), slice(2, None)), strict=True)
+        joined = join_datasets(
+            [Dataset.of(make(X[s]), y[s], qid=qid[s], sample_weight=u[s]) for make, s in halves]
+        )
+        values = joined.X.toarray() if sparse.issparse(joined.X) else joined.X
+        for found, expected in (
+            (values, X),
+            (joined.labels, whole.labels),
+            (joined.weight, whole.weight),
+            (joined.queries.levels, whole.queries.levels),
+        ):
+            assert_array_equal(found, expected)
+        assert joined.rows.core is not None  # the core has checked it

@@ -11,7 +11,7 @@ import pytest
 from distributed_data import as_dask_arrays, as_dataframe, as_delayed, ranking
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_array_equal, assert_equal
 
 import linrank
 from linrank.dask import evaluate
@@ -24,22 +24,22 @@ METRICS = (
 )
 
 
+def plain(evaluation):
+    """All of an evaluation, in its order, as plain values and arrays."""
+    ids, counts = evaluation.query_ids, ("pairs", "dominating", "dominated")
+    found = [getattr(evaluation, name) for name in counts]
+    return {
+        "means": list(evaluation.items()),
+        "per_query": dict(evaluation.per_query),
+        "ids": None if ids is None else ids.tolist(),
+        "counts": [(type(c).__name__, None if c is None else vars(c)) for c in found],
+        "convention": evaluation.convention,
+    }
+
+
 def assert_same(found, expected):
     """Equal in every bit, NaN included, and in the order of everything."""
-    assert list(found) == list(expected)
-    for name in expected:
-        assert_array_equal(found[name], expected[name])
-        assert_array_equal(found.per_query[name], expected.per_query[name])
-    if expected.query_ids is None:
-        assert found.query_ids is None
-    else:
-        assert found.query_ids.tolist() == expected.query_ids.tolist()
-    for counts in ("pairs", "dominating", "dominated"):
-        ours, theirs = getattr(found, counts), getattr(expected, counts)
-        assert type(ours) is type(theirs)
-        for field in () if theirs is None else vars(theirs):
-            assert_array_equal(getattr(ours, field), getattr(theirs, field))
-    assert found.convention == expected.convention
+    assert_equal(plain(found), plain(expected))
 
 
 def scored(seed=0, *, shuffled=False):

@@ -80,7 +80,7 @@ def test_both_workers_killed_between_two_iterations_change_no_bit(client, undist
 def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, client, undisturbed):
     file = tmp_path / "weights.ckpt"
     times = []
-    with processes(tmp_path, n_workers=1) as (running, client):
+    with processes(tmp_path, n_workers=1) as (running, doomed):
 
         def kill(state):
             if state["n_iter"] == 1:
@@ -89,7 +89,7 @@ def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, client, 
 
         advice = r"is lost.*The weights of iteration 1 are in .*weights\.ckpt.*resume=True"
         with pytest.raises(ClusterError, match=advice):
-            fitted(client, checkpoint=file, callback=kill)
+            fitted(doomed, checkpoint=file, callback=kill)
         assert time.monotonic() - times[0] < 30.0
     seen = []
     options = {"checkpoint": file, "callback": lambda state: seen.append(state["w"])}

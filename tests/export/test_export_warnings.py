@@ -105,7 +105,10 @@ def test_what_a_missing_value_adds_is_finite_or_refused(target):
 
 @pytest.mark.parametrize(
     ("target", "options", "missing"),
-    [("onnx", {"precision": "float64"}, means(0.0, 1e200, 0.0)), ("vespa", {}, worth(0.5, 5.0, 0))],
+    [
+        ("onnx", {"precision": "float64"}, means(0.0, 1e200, 0.0)),
+        *((target, {}, worth(0.5, 5.0, 0)) for target in ("vespa", "sql", "json")),
+    ],
 )
 def test_an_engine_that_can_express_all_rules_does(target, options, missing):
     model, gaps = of([1.0, 0.0, 3.0], missing=missing), np.full((3, 3), np.nan)

@@ -23,7 +23,6 @@ from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
     RankSVMPath,
-    RankSVMSearch,
     defaults_of,
     takes,
 )
@@ -237,11 +236,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
 
 
 @dataclass(eq=False, repr=False)
-class _OnCluster(RankSVMParameters, KeptParameters):
-    """The parameters of both."""
-
-
-class RankSVM(ClusterTrainer, _OnCluster):
+class RankSVM(ClusterTrainer, RankSVMParameters, KeptParameters):
     """:class:`linrank.RankSVM` for rows on a Dask cluster: the same objective, the same solver.
 
     Every pass over the rows is a round of tasks, one a worker; Newton's method itself runs where
@@ -290,13 +285,7 @@ class RankSVM(ClusterTrainer, _OnCluster):
 
 
 @dataclass(eq=False, repr=False)
-class _WithL2(DominationParameters, KeptParameters):
-    """The parameters of both, the l1 penalty being for data in memory."""
-
-    penalty: str = "l2"
-
-
-class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
+class DominationRanker(ClusterTrainer, SparseRanker, DominationParameters, KeptParameters):
     """:class:`linrank.DominationRanker` with its l2 penalty for rows on a Dask cluster.
 
     Minimizes ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
@@ -326,16 +315,13 @@ class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
         As in :class:`linrank.dask.RankSVM`.
     """
 
+    penalty: str = "l2"
     method = on_cluster(DOMINATION)
     _in_memory = InMemoryDominationRanker
 
 
 @dataclass(eq=False, repr=False)
-class _Searching(RankSVMSearch, ClusterParameters):
-    """The parameters of both."""
-
-
-class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
+class RankSVMCV(ClusterRanker, search.RankSVMCV, ClusterParameters):
     """:class:`linrank.RankSVMCV` for rows on a Dask cluster: the same folds, the same choice.
 
     For every fold a regularization path is fitted on the queries of the other folds, which stay on

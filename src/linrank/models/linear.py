@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -203,7 +204,7 @@ class Outcome(Protocol):
         """What there is to say of the run."""
 
 
-class SavedModel:
+class SavedModel(ABC):
     """What all models share: names and a history that are checked, a size, a file."""
 
     kind: ClassVar[str]  # of the file
@@ -214,9 +215,9 @@ class SavedModel:
     linrank_version: str
 
     @property
+    @abstractmethod
     def n_features(self) -> int:
         """Number of features of a row."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how many features it has")
 
     @property
     def sizes(self) -> list[str]:
@@ -319,14 +320,14 @@ class FeatureModel(SavedModel):
     statistics: ColumnStatistics | None
 
     @property
+    @abstractmethod
     def is_used(self) -> NDArray[np.bool_]:
         """Whether each feature has a part in any score."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which features it uses")
 
     @property
+    @abstractmethod
     def n_nonzero(self) -> int:
         """Number of features that have a part in any score but for interactions."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how many features it uses")
 
     @property
     def density(self) -> float:
@@ -430,9 +431,9 @@ class FeatureModel(SavedModel):
         difference = self._terms(i) - self._terms(j)
         return (difference if isinstance(difference, np.ndarray) else difference.toarray())[0]
 
+    @abstractmethod
     def _terms(self, rows: Rows) -> Any:
         """What each feature, and interactions, add to each score: a row for each row."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what features contribute")
 
     def _explained_rows(self, X: Any, qid: Any) -> Rows:
         if isinstance(X, Dataset) and X.filling is not None:
