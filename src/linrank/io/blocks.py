@@ -149,11 +149,7 @@ def open_stream(source: Any, whole_line: bool = False) -> Replay:
     if (path := os.fspath(source)) == "-":
         return Replay(standard_input(), "<stdin>", whole_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (for who reads the stream)
-    try:
-        return Replay(file, os.fsdecode(path), whole_line, is_owned=True)
-    except BaseException:
-        file.close()
-        raise
+    return Replay(file, os.fsdecode(path), whole_line, is_owned=True)
 
 
 Progress = Callable[[int, "int | None"], object]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linrank.system.resources import allowed, too_small
+from linrank.system.resources import allowed, cached_property, too_small
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -128,19 +128,17 @@ class Reader:
         self.load, self.plan, self.n_chunks = load, plan, n_chunks
         self.here: dict[int, Any] = {}
         self._make_buffer, self._free = make_buffer, deque[Any]()
-        self._thread: ThreadPoolExecutor | None = None
 
     def walk(self, numbers: Iterable[int]) -> Walk:
         """These chunks, in order. Several walks may be under way, each with its own buffers."""
         return Walk(self, numbers)
 
-    def submit(self, i: int, buffer: Any) -> Future[Any]:
-        """Have a chunk read by the other thread."""
-        if self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor
+    @cached_property
+    def thread(self) -> ThreadPoolExecutor:
+        """The other thread, which begins with the first chunk that it reads."""
+        from concurrent.futures import ThreadPoolExecutor
 
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
-        return self._thread.submit(self.load, i, buffer)
+        return ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
 
     def buffer_for(self, i: int) -> Any:
         """Where to read a chunk; what is to stay gets memory of its own."""
@@ -155,8 +153,8 @@ class Reader:
 
     def close(self) -> None:
         """Stop reading, and free what was read: the memory is wanted for what comes next."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
+        if "thread" in self.__dict__:
+            self.thread.shutdown(wait=True, cancel_futures=True)
         self.here.clear()
         self._free.clear()
 
@@ -230,5 +228,5 @@ class Walk:
             if i < reader.plan.n_kept:
                 self._staying.add(i)
             buffer = reader.buffer_for(i)
-            self._queue.append((i, buffer, reader.submit(i, buffer)))
+            self._queue.append((i, buffer, reader.thread.submit(reader.load, i, buffer)))
             self._n_reading += 1
