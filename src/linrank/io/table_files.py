@@ -271,7 +271,7 @@ class PeekableText(OneWay):
             self._error = error
 
 
-_PROBE = 1 << 20  # bytes from which types are told
+_PROBE = 1 << 20  # bytes from which types are inferred
 _BLOCK = 1 << 20
 _ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
 _LOOKED_AT = 1000  # values of a column of words
@@ -290,8 +290,8 @@ class CsvTable:
     """Text whose first line names the columns.
 
     Features, labels and weights are read as float64 numbers, ids as text; what type a column has
-    is told from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are a
-    missing number.
+    is inferred from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are
+    a missing number.
 
     Parameters
     ----------

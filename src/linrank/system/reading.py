@@ -98,7 +98,7 @@ def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
 
 
 class Reader:
-    """Reads chunks by number, the next ones in a thread of its own while one is worked on.
+    """Reads chunks by number, the next ones in another thread while one is worked on.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Reader:
     Attributes
     ----------
     here : dict
-        What stays and is not read again, by number; whoever has it puts it there.
+        What stays and is not read again, by number; the caller puts it there.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Reader:
         return self._free.popleft() if self._free else self._make_buffer()
 
     def take_back(self, buffer: Any) -> None:
-        """A buffer that nobody reads any more."""
+        """Reuse a buffer that is no longer read."""
         if buffer is not None:
             self._free.append(buffer)
 
@@ -205,7 +205,7 @@ class Walk:
         self._read_ahead()
 
     def close(self) -> None:
-        """End the walk; what was read ahead was so in vain."""
+        """End the walk, and drop what was read ahead."""
         self._numbers = iter(())
         for _, buffer, reading in self._queue:
             if reading is not None and not reading.cancel():

@@ -453,7 +453,7 @@ def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array
 
 
 def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:
-    """Sum all that was not summed yet, a chunk a task."""
+    """Sum all that was not summed yet, one chunk per task."""
 
     def check(i: int) -> None:
         for name, array in arrays.items():
