@@ -223,17 +223,6 @@ def test_bad_options(tmp_path, wrong, message):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_there_is_kept_unless_told_otherwise(tmp_path):
-    path, other = tmp_path / "s", text_of(60, 6)
-    convert(io.BytesIO(text_of(50, 5)), path)
-    with pytest.raises(FileExistsError, match="is a store already"):
-        convert(io.BytesIO(other), path)
-    with pytest.raises(DataFormatError):
-        convert(io.BytesIO(b"1 qid:1 1:x\n"), path, overwrite=True)
-    check_equal(convert(io.BytesIO(other), path, overwrite=True), other)
-    assert os.listdir(tmp_path) == ["s"]
-
-
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_full_disk_leaves_nothing(tmp_path, shuffled):
     """A limit on the size of files stands for it: the write fails where the file would grow."""
