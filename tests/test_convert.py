@@ -50,9 +50,9 @@ def check_equal(store, text, **reading):
     assert (found.n_features, found.index_base) == (data.n_features, data.index_base)
 
 
-@examples(150)
+@examples(100)
 @given(
-    text=texts(20, (4, 12)),
+    text=texts(12, (4, 12)),
     storage=st.sampled_from(["auto", "dense", "csr"]),
     dtype=st.sampled_from(["float32", "float64"]),
     n_threads=st.sampled_from([1, 2]),

@@ -209,7 +209,7 @@ print(parse_bytes(limit), in_memory("VmHWM") - before)
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "ranker"),
     [
-        (100_000, 100, "RankSVM(scale='query', pair_weighting='uniform', tol=0.01, n_jobs=1)"),
+        (200_000, 100, "RankSVM(scale='query', pair_weighting='uniform', tol=0.01, n_jobs=1)"),
         pytest.param(1_000_000, 4, "RankSVM(tol=0.01, n_jobs=1)", marks=pytest.mark.slow),
         pytest.param(300_000, 100, "SGDRanker(n_steps=20_000)", marks=pytest.mark.slow),
     ],
