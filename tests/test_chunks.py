@@ -1,4 +1,4 @@
-"""Training on chunks: the same answer as in memory, the same bits however chunks are kept."""
+"""Training on chunks, and on rows that lie elsewhere: the same answer as in memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.sparse import csr_array
 
 from dataset_parts import Parts
@@ -20,13 +22,21 @@ from linrank.data.scaling import Scaling
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
+from linrank.parts.gathered_rows import GatheredRows, gathered
 from linrank.parts.parts import GROUP, MemoryChunks, tree_sum
 from linrank.parts.passes import Passes, plan_passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_chunks
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem, train
+from linrank.search.folds import deal
 from linrank.system.reading import Plan
+from path_searches import path_over, tune
+from plain_gathering import PlainGathering, cut
+from small_data import small, weighted
+from stored_data import dense
+from strategies import datasets
 
 PARTS = [1, 2, 5, 17]
 TOL = 1e-14
@@ -301,3 +311,144 @@ def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL)
     others = memory_chunks(kind(), parts[:2] + parts[3:])
     assert_near(found.w, train_chunks(others, kind(), tol=TOL)[0].w)
+
+
+def giant(n_rows: int = 400, n_features: int = 5, seed: int = 0) -> Dataset:
+    """One query: labels of four grades that a linear function explains in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    utility = X @ rng.standard_normal(n_features) + rng.standard_normal(n_rows)
+    return Dataset.of(X, np.digitize(utility, [-1.0, 0.5, 2.0]))
+
+
+def lazily(data: Dataset, n_blocks: int = 3) -> Dataset:
+    return gathered(PlainGathering(cut(data, n_blocks)))
+
+
+# ---- the products -------------------------------------------------------------------------------
+
+
+@given(datasets(max_rows=20), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_products_are_those_of_the_rows_together(data, n_blocks, seed):
+    """Of all rows, and of those that are taken where they are."""
+    rng = np.random.default_rng(seed)
+    rows = lazily(data, min(n_blocks, data.n_rows)).rows
+    assert isinstance(rows, GatheredRows)
+    assert rows.shape == data.rows.shape
+    index = rng.permutation(data.n_rows)[: rng.integers(1, data.n_rows + 1)]
+    coefs = rng.standard_normal((3, data.n_features))
+    for found, truth in ((rows, data.rows), (rows.take(index), data.rows.take(index))):
+        n_rows = truth.shape[0]
+        order = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)]
+        r = rng.standard_normal(len(order))
+        for by in (order, None):
+            assert_array_equal(found.scores(coefs[0], by, 1), truth.scores(coefs[0], by, 1))
+        gradient = truth.gradient(r, order, 1)
+        assert_allclose(found.gradient(r, order, 1), gradient, rtol=1e-12, atol=1e-12)
+        each = [truth.scores(coef, None, 1) for coef in coefs]
+        assert_array_equal(found.score_matrix(coefs, 1), each)
+        stored = found.stored(order, 1)
+        assert isinstance(stored, type(data.rows))
+        assert_array_equal(dense(stored.to_user()), dense(truth.take(order).to_user()))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+def test_scaling_is_that_of_the_rows_together(kind):
+    data = weighted(small(3))
+    part = np.arange(5, data.n_rows, 2)
+    for truth, lazy in [(data, lazily(data)), (data.select(part), lazily(data).select(part))]:
+        expected = Scaling.fit(kind, truth.rows, weight=truth.weight).factors
+        assert_allclose(Scaling.fit(kind, lazy.rows, weight=lazy.weight).factors, expected)
+
+
+def test_scaling_by_query_is_refused():
+    lazy = lazily(small())
+    with pytest.raises(ValueError, match=r"scale='query'.*blocks elsewhere.*'standard'"):
+        Scaling("query").transform(lazy.rows, lazy.queries)
+
+
+# ---- training -----------------------------------------------------------------------------------
+
+
+def wide() -> Dataset:
+    """Sparse rows of many features, which need no Hessian."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((60, 5000), density=0.01, rng=rng, format="csr")
+    return Dataset.of(X, rng.integers(0, 3, 60))
+
+
+@pytest.mark.parametrize(
+    ("data", "options"), [(giant(), {"scale": "standard"}), (wide(), {})], ids=["giant", "wide"]
+)
+def test_a_path_is_that_in_memory(data, options):
+    Cs = as_Cs([1e-4, 1e-3, 1e-2])
+    truth, _ = path_over(data, Cs, tol=1e-10, **options)
+    found, _ = path_over(lazily(data), Cs, tol=1e-10, **options)
+    assert found.converged.all()
+    assert_allclose(found.coefs, truth.coefs, rtol=1e-4, atol=1e-7)
+
+
+def test_the_hinge_of_a_giant_query():
+    truth, found = (train(d, C=0.01, loss="hinge", tol=1e-5) for d in (giant(), lazily(giant())))
+    assert found.converged
+    assert abs(found.value - truth.value) <= found.gap + truth.gap
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pairs": "adjacent"},
+        {"pairs": "pruned", "seed": 3},
+        {"pair_weighting": "gain_diff"},
+        {"scale": np.linspace(0.5, 2.0, 5)},
+        {"bounds": (np.zeros(5), np.full(5, np.inf))},
+    ],
+    ids=str,
+)
+def test_a_giant_query_is_learnt_as_in_memory(n_blocks, options):
+    data = giant()
+    truth = train(data, C=0.01, tol=1e-15, **options)
+    found = train(lazily(data, n_blocks), C=0.01, tol=1e-15, **options)
+    assert_allclose(found.w, truth.w, rtol=1e-9, atol=1e-11)
+    assert_allclose(found.value, truth.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("data", [small(1), weighted(small(2))])
+def test_queries_that_are_cut_by_blocks_are_whole_again(data):
+    rng = np.random.default_rng(0)
+    shuffled = data.select(rng.permutation(data.n_rows))
+    truth = train(shuffled, C=0.3, tol=1e-13)
+    found = train(lazily(shuffled, 5), C=0.3, tol=1e-13)
+    assert_allclose(found.w, truth.w, rtol=1e-9)
+
+
+def test_a_product_costs_a_gather_and_a_scatter():
+    gathering = PlainGathering(cut(giant(), 4))
+    data = gathered(gathering)
+    point = Problem.of(data, 1.0).objective().at(np.ones(5))
+    _ = point.gradient
+    gathering.asked.clear()
+    point.hvp(np.ones(5))
+    assert gathering.asked == {"block_scores": 1, "block_slopes": 1}
+
+
+def test_cross_validation_of_a_giant_query():
+    data, Cs = giant(), as_Cs([1e-4, 1e-2])
+    truth, found = (
+        tune(d, deal(d, 3), Cs, scoring="ndcg@10", scale="minmax", tol=1e-10, n_jobs=1)
+        for d in (data, lazily(data))
+    )
+    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+
+
+# ---- what cannot be put together ----------------------------------------------------------------
+
+
+def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
+    ids = [np.array([2**53, 2**53 + 1]), np.array([0.0, 2.0**53]), np.array([1, 2], np.uint64)]
+    blocks = [Dataset.of(np.eye(2), [0, 1], qid=qid) for qid in ids]
+    together = gathered(PlainGathering(blocks))
+    assert together.queries.ids is not None
+    assert together.queries.ids.tolist() == [2**53, 2**53 + 1, 0.0, 1, 2]

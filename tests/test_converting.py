@@ -148,6 +148,9 @@ def test_several_tables_and_texts_are_read_one_after_the_other(tmp_path):
     for option, value in (("dtype", "float64"), ("label", "y"), ("zero_based", True)):
         with pytest.raises(ValueError, match=f"{option}= says how to read .* source is a store"):
             convert(tmp_path / "txt.store", tmp_path / "a.csv", **{option: value})
+    (tmp_path / "text.csv").write_text("qid,label,docid,sample_weight,f,g\nq,1,d,1,0,0\n")
+    with pytest.raises(ValueError, match="id_type is object, but int64 in the parts before"):
+        convert([tmp_path / "0.csv", tmp_path / "text.csv"], tmp_path / "x.csv")
     with pytest.raises(ValueError, match="sources are of different kinds"):
         convert([tmp_path / "0.txt", tmp_path / "0.csv"], tmp_path / "x.csv")
     with pytest.raises(ValueError, match="one store is converted at a time, got 2"):

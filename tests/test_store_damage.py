@@ -176,6 +176,7 @@ def policy(kind, n_features=7, values=None, absent=()):
         (lambda d: d.update(missing=policy("indicator", absent=[6])), "for 8 columns, expected 7"),
         (lambda d: d["chunks"].update(n_rows=[]), "no chunks"),
         (lambda d: d["chunks"]["n_rows"].__setitem__(0, -3), r"n_rows\[0\] is -3"),
+        (lambda d: d["chunks"]["n_rows"].__setitem__(0, [1]), r"n_rows\[0\] is a list"),
         (lambda d: d["chunks"]["n_rows"].__setitem__(0, 2**40), "is .*, expected"),
         (lambda d: d["chunks"].update(n_rows=[2**59] * len(d["chunks"]["n_rows"])), "a file can"),
         (lambda d: d["chunks"]["n_queries"].__setitem__(0, 0), r"n_queries\[0\] is 0"),
@@ -219,7 +220,7 @@ anything = st.one_of(numbers, st.text(max_size=5), st.lists(numbers, max_size=3)
 
 
 @given(draw=st.data())
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
     """It opens, or there is a DataFormatError: no other error, and no crash when it is read."""
     path = tmp_path / "store"

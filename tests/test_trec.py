@@ -159,17 +159,18 @@ def test_bad_columns(attempt, message):
         attempt()
 
 
-@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
 def test_files_are_compressed_as_their_names_say(tmp_path, ending):
-    run = Run.of([2, 2, 1], ["a", "b", "a"], [0.5, 2, 1])
-    qrels = Qrels.of(["q", "q"], ["d", "e"], [1, 0.5])
-    write_run(tmp_path / f"a.run{ending}", run)
-    write_qrels(tmp_path / f"a.qrels{ending}", qrels)
-    first = {"": b"2", ".gz": b"\x1f", ".xz": b"\xfd", ".bz2": b"B"}[ending]
-    assert (tmp_path / f"a.run{ending}").read_bytes()[:1] == first
-    assert load_run(tmp_path / f"a.run{ending}").to_dict() == run.to_dict()
-    assert load_qrels(tmp_path / f"a.qrels{ending}").to_dict() == qrels.to_dict()
-    if not ending:
-        expected = "2 Q0 b 1 2.0 linrank\n2 Q0 a 2 0.5 linrank\n1 Q0 a 1 1.0 linrank\n"
-        assert (tmp_path / "a.run").read_text() == expected
-        assert (tmp_path / "a.qrels").read_text() == "q 0 d 1\nq 0 e 0.5\n"
+    run, qrels = (
+        Run.of([2, 2, 1], ["a", "b", "a"], [0.5, 2, 1]),
+        Qrels.of(["q"] * 2, "de", [1, 0.5]),
+    )
+    runs, judged = (tmp_path / f"a.{kind}{ending}" for kind in ("run", "qrels"))
+    write_run(runs, run)
+    write_qrels(judged, qrels)
+    unpack = gzip.decompress if ending else bytes
+    expected = b"2 Q0 b 1 2.0 linrank\n2 Q0 a 2 0.5 linrank\n1 Q0 a 1 1.0 linrank\n"
+    assert unpack(runs.read_bytes()) == expected
+    assert unpack(judged.read_bytes()) == b"q 0 d 1\nq 0 e 0.5\n"
+    assert load_run(runs).to_dict() == run.to_dict()
+    assert load_qrels(judged).to_dict() == qrels.to_dict()

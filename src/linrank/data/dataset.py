@@ -361,7 +361,7 @@ class Dataset:
         return data.fill(missing)
 
     def without_scan(self) -> Dataset:
-        """The same data, as if nobody had looked at the values of its rows yet."""
+        """The same data, without what a scan of its rows has found."""
         data = copy.copy(self)  # with what is known of its queries
         object.__setattr__(data, "rows", self.rows.without_scan())
         return data

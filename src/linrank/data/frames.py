@@ -149,7 +149,7 @@ def as_float(a: Array, what: str) -> Array:
 
 
 def _library(X: Any) -> str | None:
-    """The table library of ``X``, told by the name of its module: nothing is imported."""
+    """The table library of ``X``, by the name of its module: nothing is imported."""
     library = type(X).__module__.partition(".")[0]
     return library if library in ("pandas", "polars", "pyarrow") else None
 

@@ -307,7 +307,7 @@ class Missing:
 def scores_with_missing(rows: Rows, coef: Array, added: Array) -> Array:
     """Scores of rows that lack values; ``added`` is what a missing one of each feature adds.
 
-    Those of a row are the same bits in whatever company it comes.
+    The score of a row has the same bits whatever rows come with it.
     """
     absent = np.isnan(rows.values)
     present = np.where(absent, rows.dtype.type(0.0), rows.values)

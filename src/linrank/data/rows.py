@@ -246,7 +246,7 @@ class _Stored:
     def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
         """What a pass over the rows finds, kept for those who ask for the same weights again.
 
-        Values may be written to, by whoever they belong to: a fit begins with `without_scan` rows.
+        The owner of the values may write to them, so a fit begins with `without_scan` rows.
         """
         scan: Scan | None
         known, scan = self.__dict__.get("_scan", (None, None))
@@ -256,7 +256,7 @@ class _Stored:
         return scan
 
     def without_scan(self) -> Self:
-        """The same rows, as if nobody had looked at their values yet."""
+        """The same rows without what a scan has found."""
         rows = copy.copy(self)  # of the arrays alone
         if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these
             rows.__dict__["core"] = self.core

@@ -104,8 +104,8 @@ class Scaling:
         low, high = statistics.low, statistics.high
         with np.errstate(over="ignore", divide="ignore"):
             width = np.sqrt(statistics.variance) if kind == "standard" else high - low
-            # Constant is told from the exact range: the variance of a constant column may round
-            # to something else than 0.
+            # Constant columns are known by their exact range: the variance of one may round to
+            # something else than 0.
             factors = np.where(high > low, 1.0 / width, 0.0)
         unusable = np.flatnonzero(~(np.isfinite(width) & np.isfinite(factors)))
         if unusable.size:

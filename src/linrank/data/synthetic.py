@@ -238,36 +238,33 @@ def make_ranking(
     >>> data.n_rows, data.n_features, data.queries.n_queries
     (12, 2, 3)
     """
-    for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
     is_range = isinstance(rows_per_query, tuple | list)
     bounds: Any = rows_per_query if is_range else (rows_per_query, rows_per_query)
     low, high = bounds
-    if not 1 <= low <= high:
-        raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
-    if n_levels is not None and n_levels < 1:
-        raise ValueError(f"n_levels must be >= 1, or None for distinct labels, got {n_levels}")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and >= 0, got {noise}")
-    if not 0 <= correlation < 1:
-        raise ValueError(f"correlation must be in [0, 1), got {correlation}")
-    if not 0 < density <= 1:
-        raise ValueError(f"density must be in (0, 1], got {density}")
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     n_informative = (n_features + 1) // 2 if n_informative is None else n_informative
-    if not 1 <= n_informative <= n_features:
-        raise ValueError(f"n_informative must be in 1 .. {n_features}, got {n_informative}")
+    levels, kind = 1 if n_levels is None else n_levels, np.dtype(dtype)
+    for name, value, is_good, must in (
+        ("n_queries", n_queries, n_queries >= 1, ">= 1"),
+        ("n_features", n_features, n_features >= 1, ">= 1"),
+        ("rows_per_query", rows_per_query, 1 <= low <= high, ">= 1 and ascending"),
+        ("n_levels", n_levels, levels >= 1, ">= 1, or None for distinct labels"),
+        ("noise", noise, 0 <= noise < np.inf, "finite and >= 0"),
+        ("correlation", correlation, 0 <= correlation < 1, "in [0, 1)"),
+        ("density", density, 0 < density <= 1, "in (0, 1]"),
+        ("dtype", dtype, kind in (np.float32, np.float64), "float32 or float64"),
+        ("n_informative", n_informative, 1 <= n_informative <= n_features, f"in 1 .. {n_features}"),
+    ):
+        if not is_good:
+            raise ValueError(f"{name} must be {must}, got {value!r}")
     rng = np.random.default_rng(random_state)
     sizes = _sizes(rng, n_queries, low, high)
     beta = np.zeros(n_features)
     beta[rng.choice(n_features, n_informative, replace=False)] = rng.standard_normal(n_informative)
     rows: Rows
     if density < 1:
-        rows, utility = zipf_rows(rng, int(sizes.sum()), beta, density, np.dtype(dtype))
+        rows, utility = zipf_rows(rng, int(sizes.sum()), beta, density, kind)
     else:
-        rows, utility = dense_rows(rng, sizes, beta, correlation, np.dtype(dtype))
+        rows, utility = dense_rows(rng, sizes, beta, correlation, kind)
     labels = _grade(rng, sizes, utility, noise, n_levels)
     qid = np.repeat(np.arange(n_queries), sizes)
     return Dataset(rows, labels, qid, source="<make_ranking>")

@@ -149,11 +149,7 @@ def open_stream(source: Any, whole_line: bool = False) -> Replay:
     if (path := os.fspath(source)) == "-":
         return Replay(standard_input(), "<stdin>", whole_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (for who reads the stream)
-    try:
-        return Replay(file, os.fsdecode(path), whole_line, is_owned=True)
-    except BaseException:
-        file.close()
-        raise
+    return Replay(file, os.fsdecode(path), whole_line, is_owned=True)
 
 
 Progress = Callable[[int, "int | None"], object]
@@ -172,7 +168,7 @@ class LongLineError(DataFormatError):
 
 
 class Stretch:
-    """Whole lines of a file, read by whoever asks for them: any thread, while others wait.
+    """Whole lines of a file, read on demand, by any thread.
 
     Read and not mapped: a file that becomes shorter while it is mapped ends the process.
     """
@@ -231,8 +227,8 @@ def open_blocks(
 ) -> TextBlocks:
     """Open a path, ``"-"`` (standard input) or a binary file object.
 
-    Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
-    file is taken to end where it ended when it was opened.
+    Compression (gzip, bzip2, xz, Zstandard) is recognized by the first bytes, not by the name. A
+    plain file is taken to end where it ended when it was opened.
 
     A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
     `LongLineError`, so that the memory is bounded.
@@ -255,7 +251,7 @@ def open_blocks(
 
 
 class _File:
-    """A file of a known size, read from anywhere; closed when nobody has it any more."""
+    """A file of a known size, read from anywhere; closed when it is no longer referenced."""
 
     def __init__(self, file: Any, name: str, size: int) -> None:
         self._file, self.name, self.size = file, name, size
@@ -403,7 +399,7 @@ class _ZstdFile:
 def _reader_of(kind: str | None, stream: Replay) -> Callable[[int], bytes]:
     """What reads the text of a stream that is compressed so, or not at all.
 
-    The errors of the compression libraries are told in one way.
+    Errors of the compression libraries get one form.
     """
     if kind is None:
         return stream.read

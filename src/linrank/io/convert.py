@@ -50,7 +50,7 @@ class Source:
     reading : mapping
         Its other options, as far as they were given.
     note : callable
-        Is told what the user should know, such as columns that are left out.
+        Called with what the user should know, such as columns that are left out.
     """
 
     items: tuple[Any, ...]
@@ -135,7 +135,7 @@ class Source:
 
     @cached_property
     def _filling(self) -> Filling | None:
-        """How missing values are filled in, by a pass of its own; None where they are not."""
+        """How missing values are filled in, found in a separate pass; None where they are not."""
         missing = self.reading.get("missing")
         if missing in _AS_THEY_ARE:
             return None
@@ -228,7 +228,7 @@ def convert(
     path : path or "-"
         What to write; ``"-"`` is standard output.
     to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
-        By default told by the extension of `path`: .txt .svm .dat .letor, .parquet .pq, .arrow
+        By default given by the extension of `path`: .txt .svm .dat .letor, .parquet .pq, .arrow
         .feather .ipc, .csv, .tsv .tab, .qrels. A store ends in a slash or in .store, or has no
         extension; other extensions are refused. Text is compressed if .gz, .bz2, .xz or .zst
         follows.

@@ -1,4 +1,4 @@
-"""Formats of data: told by a name, by the first bytes, or by the user; read and written alike."""
+"""Formats of data, for reading and writing: by name, by the first bytes, or as the user says."""
 
 from __future__ import annotations
 

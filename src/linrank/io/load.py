@@ -52,7 +52,7 @@ def load(
     """Read a data set from a table, a frame, SVMlight/LETOR text, or a store.
 
     **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
-    of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
+    of pandas, polars and pyarrow. Each column has a role, by its name in any case or as given:
 
     ========  =================================================================
     label     label, y, relevance, rel, grade, target
@@ -81,9 +81,9 @@ def load(
     ----------
     source : path, "-", binary file object, or frame
         A file, ``"-"`` for standard input, the folder of a store or of Parquet files, or a table
-        of pandas, polars or pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
+        of pandas, polars or pyarrow. gzip, bzip2, xz and Zstandard are recognized by content.
     format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
-        By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
+        By default Parquet and Arrow are known by their first bytes, CSV and TSV by the end of the
         name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
     label, qid, docid, weight, position : str or False, optional
         The column of a table with this role; False where there is none: no label is 0 everywhere.
@@ -112,7 +112,7 @@ def load(
         text has none: what a line leaves out is 0.
     sidecars : bool, default=True
         Whether files beside a text are read: ``NAME.query`` or ``NAME.group`` (rows of each query,
-        one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
+        one number per line), ``NAME.weight`` (a weight for each row, or for each query: of its
         pairs) and ``NAME.position``.
     qrels : path, Qrels or mapping, optional
         Judgments ``qid iteration docid relevance`` that give the labels, by query and document.

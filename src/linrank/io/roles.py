@@ -266,8 +266,10 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
 
 
 def note_roles(roles: Roles, options: TableOptions, note: Callable[[str], object]) -> None:
-    """Note which column is what, and that there are no queries, if nobody said so; warn of what is
-    left out for its name alone."""
+    """Note which column is what, and that there are no queries, unless the user said so.
+
+    Warn of what is left out for its name alone.
+    """
     note(f"columns: {roles}")
     asked = (options.qid, options.features, options.known)
     if "qid" not in roles.fields and asked == (None, None, None):

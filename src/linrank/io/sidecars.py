@@ -30,8 +30,8 @@ def attach(data: Dataset, path: Any, note: Callable[[str], object]) -> Dataset:
     """The data with what the files beside it say.
 
     They are named like the data (with or without the ending of a compression) and end in
-    ``.query`` or ``.group`` (the number of rows of each query, in order), ``.weight`` (a number a
-    row, or a query) and ``.position`` (a number a row); one number a line.
+    ``.query`` or ``.group`` (the number of rows of each query, in order), ``.weight`` (a number per
+    row, or per query) and ``.position`` (a number per row); one number per line.
     """
     found = files_beside(path)
     told = [found[ending] for ending in ENDINGS[:2] if ending in found]
@@ -103,7 +103,7 @@ def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
 
 
 def _numbers(name: str) -> Array:
-    """One finite number a line; an error names the line."""
+    """One finite number per line; an error names the line."""
     with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
         lines = file.read().rstrip().split("\n")
     numbers = np.empty(len(lines) if lines != [""] else 0)
@@ -117,7 +117,7 @@ def _numbers(name: str) -> Array:
     return numbers
 
 
-# ---- preferences as text: a winner and a loser a line, by row number, and perhaps a weight ------
+# ---- preferences as text: a winner and a loser per line, by row number, perhaps a weight ---------
 
 _NUMBER = re.compile(rb"\+?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _MOST_DIGITS = 18  # of a row number: fits 64 bits

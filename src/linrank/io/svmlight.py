@@ -29,7 +29,7 @@ FORM = "label qid:id index:value ..."
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How rows are read, as `linrank.load` takes it, checked; ``has_dtype``: the type was told."""
+    """How rows are read, as `linrank.load` takes it, checked; ``has_dtype``: the type was given."""
 
     dtype: np.dtype[Any]
     storage: str

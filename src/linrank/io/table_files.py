@@ -61,7 +61,13 @@ class ParquetTable:
         self.name, self._n_threads = name, n_threads
         is_path = isinstance(file, (str, os.PathLike))
         parts = parquet_parts(file) if is_path and os.path.isdir(file) else [file]
-        self._files = [_open(part, name, is_path) for part in parts]
+        arrow()
+        import pyarrow.parquet
+
+        with arrow_errors(name, "Parquet"):
+            sources = [os.fspath(part) if is_path else part for part in parts]
+            files = [pyarrow.parquet.ParquetFile(one, pre_buffer=False) for one in sources]
+        self._files = files
         self.schema = self._files[0].schema_arrow
         for part, opened in zip(parts, self._files, strict=True):
             if not opened.schema_arrow.equals(self.schema):
@@ -111,14 +117,6 @@ class ParquetTable:
         return (self.size or 0) * n_values // max(1, n_columns * (self.n_rows or 0))
 
 
-def _open(file: Any, name: str, is_path: bool) -> Any:
-    arrow()
-    import pyarrow.parquet
-
-    with arrow_errors(name, "Parquet"):
-        return pyarrow.parquet.ParquetFile(os.fspath(file) if is_path else file, pre_buffer=False)
-
-
 def _bands_of(roles: Roles, n_rows: int) -> list[list[str]]:
     """The columns that are read together: those with another role, then bands of features."""
     width = max(_LEAST_COLUMNS, _BAND_BYTES // (8 * max(1, n_rows)))
@@ -150,11 +148,9 @@ class ArrowTable:
         is_path = isinstance(file, (str, os.PathLike))
         self.size: int | None = os.stat(file).st_size if is_path else None
         with arrow_errors(name, "Arrow"):
-            source = pa.OSFile(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
-            self._source = source
-            opened = pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
-            self._reader = opened
-            self.schema = opened.schema
+            self._source = pa.OSFile(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
+            self._reader = (pa.ipc.open_stream if is_stream else pa.ipc.open_file)(self._source)
+            self.schema = self._reader.schema
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """The batches as they were written, each checked: offsets of a damaged file lead anywhere.
@@ -275,7 +271,7 @@ class PeekableText(OneWay):
             self._error = error
 
 
-_PROBE = 1 << 20  # bytes from which types are told
+_PROBE = 1 << 20  # bytes from which types are inferred
 _BLOCK = 1 << 20
 _ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
 _LOOKED_AT = 1000  # values of a column of words
@@ -294,8 +290,8 @@ class CsvTable:
     """Text whose first line names the columns.
 
     Features, labels and weights are read as float64 numbers, ids as text; what type a column has
-    is told from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are a
-    missing number.
+    is inferred from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are
+    a missing number.
 
     Parameters
     ----------

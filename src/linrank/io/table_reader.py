@@ -98,7 +98,7 @@ class TableReader:
     n_threads : int
     progress : callable or None
     note : callable or None
-        Is told which column is what; without it nobody is warned of any either.
+        Called with the role of each column; without it there are no warnings either.
     """
 
     table: Table
@@ -235,7 +235,7 @@ class _Fields:
             if role == "docid":
                 return as_docids(column, name, source)
             return as_numbers(column, role, name, source)
-        except UnicodeDecodeError:  # Parquet says that it is, and nobody has looked
+        except UnicodeDecodeError:  # Parquet claims UTF-8, and has not checked it
             raise DataFormatError(
                 f"{source}: the {role} column {name!r} holds text that is not UTF-8"
             ) from None
@@ -486,7 +486,7 @@ class VectorReader:
             lengths != self.n_columns,
             lambda i: f"has {lengths[i]} features, those before {self.n_columns}",
         )
-        # Feature k of a dense vector is value k; those of sparse ones are told.
+        # Feature k of a dense vector is value k; sparse ones name theirs.
         starts = np.concatenate([[0], np.cumsum(n_values)])
         columns = np.arange(starts[-1]) - np.repeat(starts[:-1], n_values)
         columns[np.repeat(is_sparse, n_values)] = indices

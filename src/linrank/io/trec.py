@@ -195,7 +195,7 @@ def load_qrels(source: Any, *, progress: Progress | None = None) -> Qrels:
     Parameters
     ----------
     source : path, "-" or binary file object
-        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are told by their first bytes.
+        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are recognized by content.
     progress : callable, optional
         Called as ``progress(bytes_done, bytes_total or None)`` after each block.
 

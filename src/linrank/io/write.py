@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import IO, Any
 
@@ -48,18 +49,12 @@ def open_output(name: str, is_text: bool = True) -> Iterator[IO[bytes]]:
 def compress(file: IO[bytes], name: str) -> Any:
     """A stream into a file, compressed as the last extension of its name says."""
     extension = os.path.splitext(name.lower())[1]
-    if extension == ".gz":
-        import gzip
-
-        return gzip.GzipFile("", "wb", 6, file, mtime=0)  # the same data give the same bytes
+    if extension == ".gz":  # without a name and a time: the same data give the same bytes
+        return import_module("gzip").GzipFile("", "wb", 6, file, mtime=0)
     if extension == ".bz2":
-        import bz2
-
-        return bz2.BZ2File(file, "wb")
+        return import_module("bz2").BZ2File(file, "wb")
     if extension == ".xz":
-        import lzma
-
-        return lzma.LZMAFile(file, "wb", preset=1)
+        return import_module("lzma").LZMAFile(file, "wb", preset=1)
     if extension == ".zst":
         zstd = import_zstd("writing")
         if hasattr(zstd, "ZstdFile"):

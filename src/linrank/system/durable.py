@@ -46,7 +46,7 @@ def new_file(folder: str, made: list[str], suffix: str = ".tmp", mode: int = 0o6
 
     Its name is random, so nobody can have put a link there, and no other process has the same. It
     is the last of ``made``, where it is before there is a file: a signal may come at any moment,
-    and whoever cleans up must know it.
+    and the cleanup must know it.
     """
     while True:
         made.append(_name(folder, os.urandom(8).hex(), suffix))
@@ -112,7 +112,7 @@ def sweep(folder: str) -> None:
     try:
         with os.scandir(folder or os.curdir) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
-    except OSError:  # whoever writes here will say why it cannot be done
+    except OSError:  # a later write will report it
         return
     for name in sorted(names):
         if found := _NAME.fullmatch(name):

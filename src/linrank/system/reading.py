@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linrank.system.resources import allowed, too_small
+from linrank.system.resources import allowed, cached_property, too_small
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -98,7 +98,7 @@ def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
 
 
 class Reader:
-    """Reads chunks by number, the next ones in a thread of its own while one is worked on.
+    """Reads chunks by number, the next ones in another thread while one is worked on.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Reader:
     Attributes
     ----------
     here : dict
-        What stays and is not read again, by number; whoever has it puts it there.
+        What stays and is not read again, by number; the caller puts it there.
     """
 
     def __init__(
@@ -128,19 +128,17 @@ class Reader:
         self.load, self.plan, self.n_chunks = load, plan, n_chunks
         self.here: dict[int, Any] = {}
         self._make_buffer, self._free = make_buffer, deque[Any]()
-        self._thread: ThreadPoolExecutor | None = None
 
     def walk(self, numbers: Iterable[int]) -> Walk:
         """These chunks, in order. Several walks may be under way, each with its own buffers."""
         return Walk(self, numbers)
 
-    def submit(self, i: int, buffer: Any) -> Future[Any]:
-        """Have a chunk read by the other thread."""
-        if self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor
+    @cached_property
+    def thread(self) -> ThreadPoolExecutor:
+        """The other thread, which begins with the first chunk that it reads."""
+        from concurrent.futures import ThreadPoolExecutor
 
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
-        return self._thread.submit(self.load, i, buffer)
+        return ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
 
     def buffer_for(self, i: int) -> Any:
         """Where to read a chunk; what is to stay gets memory of its own."""
@@ -149,14 +147,14 @@ class Reader:
         return self._free.popleft() if self._free else self._make_buffer()
 
     def take_back(self, buffer: Any) -> None:
-        """A buffer that nobody reads any more."""
+        """Reuse a buffer that is no longer read."""
         if buffer is not None:
             self._free.append(buffer)
 
     def close(self) -> None:
         """Stop reading, and free what was read: the memory is wanted for what comes next."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
+        if "thread" in self.__dict__:
+            self.thread.shutdown(wait=True, cancel_futures=True)
         self.here.clear()
         self._free.clear()
 
@@ -207,7 +205,7 @@ class Walk:
         self._read_ahead()
 
     def close(self) -> None:
-        """End the walk; what was read ahead was so in vain."""
+        """End the walk, and drop what was read ahead."""
         self._numbers = iter(())
         for _, buffer, reading in self._queue:
             if reading is not None and not reading.cancel():
@@ -230,5 +228,5 @@ class Walk:
             if i < reader.plan.n_kept:
                 self._staying.add(i)
             buffer = reader.buffer_for(i)
-            self._queue.append((i, buffer, reader.submit(i, buffer)))
+            self._queue.append((i, buffer, reader.thread.submit(reader.load, i, buffer)))
             self._n_reading += 1

@@ -47,7 +47,7 @@ def resolve(n_jobs: int | None) -> int:
 
 
 def all_threads() -> int:
-    """Return the threads that this process may have where nobody names a number.
+    """Return the threads that this process may have where no number is given.
 
     The environment decides: ``LINRANK_NUM_THREADS``, else ``OMP_NUM_THREADS``, by which joblib and
     others tell their workers. Without either it is the cores of its affinity mask, or fewer where

@@ -465,7 +465,7 @@ class ChunkReader:
         return read(i, partial(self.array, i=i))
 
     def check_features(self, i: int) -> None:
-        """Sum the features of chunk i block by block, without keeping them, if nobody has yet."""
+        """Sum the features of chunk i block by block, without keeping them, unless done before."""
         names = [n for n in _FEATURES if n in self.layout.arrays and not self.sound[n][i]]
         memory = aligned_memory(2 * _BLOCK)
         for name in names:

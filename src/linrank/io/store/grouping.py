@@ -104,16 +104,9 @@ class Budget:
                     f"memory_limit of {describe_bytes(4 * chunk)} or smaller chunks"
                 )
         block = min(_BLOCK, max(1 << 15, limit // (100 * (n_threads + 2))))
-        return cls(
-            limit,
-            block,
-            min(_BATCH, limit // 32),
-            chunk,
-            limit // 6,
-            limit // 12,
-            limit // 20,
-            limit // 6,
-        )
+        shares = {"query": 6, "run": 12, "merged": 20, "table": 6}
+        others = {name: limit // share for name, share in shares.items()}
+        return cls(limit, block, min(_BATCH, limit // 32), chunk, **others)
 
     def check_columns(self, n_columns: int, row_bytes: int) -> None:
         """Raise MemoryError where the columns alone are too many; `row_bytes` of a dense row."""

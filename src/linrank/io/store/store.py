@@ -298,18 +298,10 @@ class Store:
             Threads; None uses all cores.
         """
         check_one_of("missing", missing, MISSING)  # a store has a value in every place
-        data = Dataset.of(
-            X,
-            y,
-            qid=qid,
-            sample_weight=sample_weight,
-            feature_names=feature_names,
-            missing=missing,
-            n_jobs=n_jobs,
-        )
-        return cls.of(
-            path, data, docids=docids, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
-        )
+        own: Any = {"qid": qid, "sample_weight": sample_weight, "feature_names": feature_names}
+        data = Dataset.of(X, y, **own, missing=missing, n_jobs=n_jobs)
+        how: Any = {"chunk_bytes": chunk_bytes, "overwrite": overwrite, "n_jobs": n_jobs}
+        return cls.of(path, data, docids=docids, **how)
 
     @classmethod
     def of(
@@ -453,7 +445,7 @@ def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array
 
 
 def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:
-    """Sum all that was not summed yet, a chunk a task."""
+    """Sum all that was not summed yet, one chunk per task."""
 
     def check(i: int) -> None:
         for name, array in arrays.items():

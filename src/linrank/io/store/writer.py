@@ -369,7 +369,7 @@ _WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing
 class NewFolder:
     """A hidden folder that takes the place of ``path`` when it is whole, or vanishes.
 
-    One process of a machine writes a store at a time; others are told so at once.
+    One process of a machine writes a store at a time; others get an error at once.
     """
 
     def __init__(self, path: str, overwrite: bool) -> None:
