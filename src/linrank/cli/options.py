@@ -612,15 +612,16 @@ _VALUES = """
   -j, --jobs N:jobs         {jobs} (default: all cores available)"""
 
 
-def add_reading(
+def add_common(
     parser: ArgumentParser,
     *,
     judgments: bool = True,
     missing: bool = True,
     features: str = "--features",
     jobs: str = "threads",
+    json: bool = True,
 ) -> None:
-    """How data files are read, and with how many threads (or other ``jobs``) everything runs.
+    """How data files are read, how many threads (or other ``jobs``) there are; and `add_reporting`.
 
     Without ``judgments``, labels are those of the files: the command has a --qrels of its own;
     without ``missing``, what happens to missing values is a matter of the method. ``features`` is
@@ -637,6 +638,7 @@ def add_reading(
     tables += [f"\n  {features}@features COLUMNS  {about}", _READING]
     tables += [_JUDGMENTS] * judgments + [_MISSING] * missing + [_VALUES.format(jobs=jobs)]
     declare(group, "".join(tables))
+    add_reporting(parser, json=json)
 
 
 def add_reporting(parser: ArgumentParser, *, json: bool = True) -> None:

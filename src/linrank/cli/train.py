@@ -92,8 +92,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     parameters = {name: method.parameters for name, method in METHODS.items()}
     options.add_method(parser, arguments, parameters, GROUPS)
     options.declare(parser, OUTPUT.format("last=") + MEASURES)
-    options.add_reading(parser, missing=False)
-    options.add_reporting(parser)
+    options.add_common(parser, missing=False)
 
 
 def run(args: Namespace, console: Console) -> Result:
