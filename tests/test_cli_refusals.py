@@ -21,7 +21,6 @@ TEXTS = {
     "two": "1 qid:1 1:2\n0 qid:1 1:1\n",
     "signed": "0 qid:1 1:1\n-1 qid:1 1:2\n",
     "back": "1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n",
-    "zero": "1 qid:1 0:1 1:2\n0 qid:1 0:3\n",
     "huge": "1 qid:1 1:1\n0 qid:1 2000000000:1\n",
     "long": "1 qid:1 1:1\n0 qid:1 " + " " * 5_000_000,
     "alone": "1 qid:1 1:1\n0 qid:2 1:2\n",
