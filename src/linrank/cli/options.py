@@ -460,7 +460,8 @@ def add_method(
         if _offers(method, title):
             declare(parser, title + table)
             first = table.split("  ")[1]  # with what it takes
-            parser.rules += "".join(f"\n{name} needs {first}" for name in flags_in(table)[1:])
+            needs = "".join(f"{name} needs {first}\n" for name in flags_in(table)[1:])
+            parser.rules = needs + parser.rules  # first of all: the other rules are of the group
     parser.owners = {
         name: f"--method {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
         for name, names in owners.items()

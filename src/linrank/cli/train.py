@@ -67,7 +67,7 @@ CLUSTER_RULES = f"""
 --dask excludes --memory-limit: the workers have their own
 --dask excludes --missing: it is decided when a store is written
 --dask excludes --preferences: they compare any two rows
---dask needs --solver auto or newton
+--dask needs --solver newton or auto
 --dask excludes --pairs {" or ".join(SELECTED_PAIRS)}: they look at all rows at once
 --resume needs --checkpoint FILE, the weights to go on from
 """
