@@ -37,9 +37,9 @@ LAYERS: tuple[set[str], ...] = (
     {"methods"},
     {"judging"},
     {"reports", "estimators"},
-    {"dask", "demo", "onnx"},
+    {"dask", "onnx"},
     {"cli"},
-    {"__main__"},
+    {"demo", "__main__"},
 )
 LAYER = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # Scikit-learn's faces are not on the path of the command line, which must start in a blink.

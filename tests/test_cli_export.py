@@ -63,6 +63,13 @@ def test_maps_and_options_reach_the_target(model, tmp_path, cli):
     assert "0.5 * bm25(title)" in out
 
 
+def test_a_map_that_joins_two_features_is_refused(model, tmp_path, cli):
+    mapping = tmp_path / "map.json"
+    mapping.write_text('{"bm25": "age"}')
+    err = cli(f"export {model} --to solr --feature-map {mapping}", status=1).err
+    assert "'bm25' and 'age' with one name, 'age'" in err
+
+
 def test_json_holds_all_of_it(model, tmp_path, cli):
     report = cli(f"export {model} --to ranklib --json -q").json
     assert report["command"] == "export"

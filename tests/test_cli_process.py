@@ -10,6 +10,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +54,16 @@ def test_standard_output_by_its_file_name(files):
     trained = run(["train", files["train"], "/dev/stdout", "-q"])
     with open(files["model"]) as file:
         assert (trained.stdout, trained.stderr) == (file.read(), "")
+
+
+def test_a_pipe_with_a_name_is_opened_once(files, tmp_path, cli):
+    """Its writer would be gone if it were only looked at first."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = Path(files["valid"]).read_bytes()
+    threading.Thread(target=lambda: pipe.write_bytes(text), daemon=True).start()
+    with open(files["scores"]) as file:
+        assert cli(f"predict {pipe} {files['model']} -q").out == file.read()
 
 
 def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):

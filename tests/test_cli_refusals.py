@@ -21,7 +21,6 @@ TEXTS = {
     "two": "1 qid:1 1:2\n0 qid:1 1:1\n",
     "signed": "0 qid:1 1:1\n-1 qid:1 1:2\n",
     "back": "1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n",
-    "zero": "1 qid:1 0:1 1:2\n0 qid:1 0:3\n",
     "huge": "1 qid:1 1:1\n0 qid:1 2000000000:1\n",
     "long": "1 qid:1 1:1\n0 qid:1 " + " " * 5_000_000,
     "alone": "1 qid:1 1:1\n0 qid:2 1:2\n",
@@ -37,7 +36,6 @@ TEXTS = {
     "other_qrels": "nowhere 0 d0 1\n",
     "run": "q1 Q0 a 1 3.5 t\nq2 Q0 b 1 1 t\n",
     "other_run": "301 Q0 a 1 1 t\n",
-    "map": '{"bm25": "age"}',
     "columns": "qid,rel,f1\n1,0,2\n",
     "sidecar": "1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n0 qid:2 1:1\n",
 }
@@ -256,7 +254,6 @@ REFUSED = """
 2 export {model} --to solr --option shop=1 | no option 'shop'; it has store, collection
 2 export {model} --to solr --option store | must be KEY=VALUE, got 'store'
 2 export {model} --to solr --option store=a --option store=b | store is given twice
-1 export {model} --to solr --feature-map {map} | 'bm25'
 1 export {model} --to solr -o {model} | would be overwritten
 1 export {kernel} --to solr | is no sum over features
 1 export {table} --to solr | a table (Parquet or Arrow), not a model

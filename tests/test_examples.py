@@ -31,19 +31,6 @@ def run(name: str, *arguments: object) -> str:
     return said.getvalue()
 
 
-def run_apart(name: str, *arguments: object, **environment: str) -> str:
-    """The same in a process of its own, for packages that leave threads and settings behind."""
-    source = str(Path(linrank.__file__).resolve().parent.parent)
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name / "run.py"), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": source, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def number(pattern: str, text: str) -> float:
     found = re.search(pattern + r"\s+(-?\d[\d.e+-]*)", text)
     assert found is not None, f"no {pattern} in\n{text}"
@@ -127,7 +114,13 @@ def test_mlflow_tracking(tmp_path):
         pytest.importorskip(package)
     # The tables of a database take ten times as long to make as all the rest.
     where = {"MLFLOW_TRACKING_URI": (tmp_path / "runs").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
-    text = run_apart("mlflow_tracking", tmp_path, **where)
+    source = str(Path(linrank.__file__).resolve().parent.parent)
+    command = [sys.executable, str(EXAMPLES / "mlflow_tracking" / "run.py"), str(tmp_path)]
+    # Apart: the package leaves threads and settings behind.
+    env = {**os.environ, "PYTHONPATH": source, **where}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
     assert re.search(r"^chosen: C = 1?e?[\d.e-]+, data crc32c:[0-9a-f]{8}$", text, re.MULTILINE)
     assert number(r"ndcg@10", text) > 0.7
     assert number(r"largest score:", text) < 1e-6

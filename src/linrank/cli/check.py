@@ -14,7 +14,7 @@ from argparse import Namespace
 from linrank.cli.console import Console, Result
 from linrank.cli.files import check_files, index_options, read_data, read_model
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.options import Parser, add_reading, add_reporting, declare, find_given
+from linrank.cli.options import Parser, add_common, declare, find_given
 from linrank.system.resources import count
 from linrank.system.tables import card
 
@@ -33,8 +33,7 @@ OPTIONS = """
 def configure(parser: Parser) -> None:
     """Declare the options."""
     declare(parser, OPTIONS)
-    add_reading(parser)
-    add_reporting(parser)
+    add_common(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:

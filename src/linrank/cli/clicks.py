@@ -75,8 +75,7 @@ def configure(parser: options.Parser) -> None:
     options.declare(parser, OPTIONS, columns=log_columns, strategy=STRATEGIES)
     options.add_parameters(parser, METHOD.parameters, "options of the training")
     options.declare(parser, MEASURES)
-    options.add_reading(parser, missing=False, features="--columns")
-    options.add_reporting(parser)
+    options.add_common(parser, missing=False, features="--columns")
 
 
 def log_columns(text: str) -> dict[str, str]:

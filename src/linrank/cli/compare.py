@@ -86,8 +86,7 @@ RULES = "--folds excludes --selection validation: they are for cross-validation"
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS, selection=SELECTIONS, scale=SCALES)
-    options.add_reading(parser, jobs="processes of one thread each")
-    options.add_reporting(parser)
+    options.add_common(parser, jobs="processes of one thread each")
 
 
 def run(args: Namespace, console: Console) -> Result:

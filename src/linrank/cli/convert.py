@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from linrank.cli import files
 from linrank.cli.console import Console, Result
 from linrank.cli.main import UsageError
-from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
+from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_common, declare
 from linrank.io.formats import WRITTEN
 from linrank.system.resources import bytes_text, count, seconds
 
@@ -48,8 +48,7 @@ ALIKE = ("to", "memory_limit", "storage", "dtype", "n_features", "format", "feat
 def configure(parser: Parser) -> None:
     """Declare the options."""
     declare(parser, OPTIONS, to=WRITTEN)
-    add_reading(parser)
-    add_reporting(parser)
+    add_common(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:

@@ -45,8 +45,7 @@ def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS)
     parser.set_defaults(convention=None)  # depends on what is evaluated
-    options.add_reading(parser, judgments=False)
-    options.add_reporting(parser)
+    options.add_common(parser, judgments=False)
 
 
 def run(args: Namespace, console: Console) -> Result:

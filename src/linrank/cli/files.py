@@ -218,7 +218,7 @@ def read_data(
     labeled: bool = True,
     **options: Any,
 ) -> Dataset:
-    """The dataset of a file or of a store, with the options of ``add_reading``.
+    """The dataset of a file or of a store, with the options of ``add_common``.
 
     With ``filling``, that of the training data, missing values are filled in as they were there.
     Of a table, the features ``known`` by name are taken, in this order; it may lack labels unless

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, Result
 from linrank.cli.files import VALIDATED, is_model, read_data, read_model
-from linrank.cli.options import Parser, add_reading, add_reporting, declare, integer_from
+from linrank.cli.options import Parser, add_common, declare, integer_from
 from linrank.system.resources import bytes_text, count
 from linrank.system.tables import Column, Table, card
 
@@ -39,8 +39,7 @@ OPTIONS = """
 def configure(parser: Parser) -> None:
     """Declare the options."""
     declare(parser, OPTIONS, top=integer_from(1, "all"))
-    add_reading(parser)
-    add_reporting(parser)
+    add_common(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:

@@ -460,7 +460,8 @@ def add_method(
         if _offers(method, title):
             declare(parser, title + table)
             first = table.split("  ")[1]  # with what it takes
-            parser.rules += "".join(f"\n{name} needs {first}" for name in flags_in(table)[1:])
+            needs = "".join(f"{name} needs {first}\n" for name in flags_in(table)[1:])
+            parser.rules = needs + parser.rules  # first of all: the other rules are of the group
     parser.owners = {
         name: f"--method {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
         for name, names in owners.items()
@@ -612,15 +613,16 @@ _VALUES = """
   -j, --jobs N:jobs         {jobs} (default: all cores available)"""
 
 
-def add_reading(
+def add_common(
     parser: ArgumentParser,
     *,
     judgments: bool = True,
     missing: bool = True,
     features: str = "--features",
     jobs: str = "threads",
+    json: bool = True,
 ) -> None:
-    """How data files are read, and with how many threads (or other ``jobs``) everything runs.
+    """How data files are read, how many threads (or other ``jobs``) there are; and `add_reporting`.
 
     Without ``judgments``, labels are those of the files: the command has a --qrels of its own;
     without ``missing``, what happens to missing values is a matter of the method. ``features`` is
@@ -637,6 +639,7 @@ def add_reading(
     tables += [f"\n  {features}@features COLUMNS  {about}", _READING]
     tables += [_JUDGMENTS] * judgments + [_MISSING] * missing + [_VALUES.format(jobs=jobs)]
     declare(group, "".join(tables))
+    add_reporting(parser, json=json)
 
 
 def add_reporting(parser: ArgumentParser, *, json: bool = True) -> None:

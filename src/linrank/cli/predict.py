@@ -53,8 +53,7 @@ RULES = "--topk needs --trec: bare scores are one per row"
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS)
-    options.add_reading(parser)
-    options.add_reporting(parser, json=False)
+    options.add_common(parser, json=False)
 
 
 def run(args: Namespace, console: Console) -> Result:

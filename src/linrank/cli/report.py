@@ -61,8 +61,7 @@ RULES = """
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS, scale=SCALES)
-    options.add_reading(parser)
-    options.add_reporting(parser)
+    options.add_common(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:

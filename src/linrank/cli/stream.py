@@ -83,10 +83,11 @@ def run_stream(args: Namespace, console: Console) -> Result:
     took, n_rows = clock.end("train"), stream.trainer.counts.rows - before
     # From a checkpoint that was finished, nothing is learned in the time of this process.
     speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
-    _say(stream, args, speed, console)
+    data, training = _facts(stream, args)
+    _say(data, training, speed, console)
     if (doubt := stream.trainer.doubt()) is not None:
         console.warn(doubt)
-    model, (data, training) = _model(stream, args), _facts(stream, args)
+    model = _model(stream, args)
     return finish(model, True, data, training, args, console, clock)
 
 
@@ -205,19 +206,18 @@ def _facts(stream: Stream, args: Namespace) -> tuple[dict[str, Any], dict[str, A
     return data, {**training, "steps": trainer.n_steps, "loss": loss}
 
 
-def _say(stream: Stream, args: Namespace, speed: str, console: Console) -> None:
+def _say(data: dict[str, Any], training: dict[str, Any], speed: str, console: Console) -> None:
     """What was learned from, and how."""
-    counts, buffer, n_steps = stream.trainer.counts, stream.trainer.buffer, stream.trainer.n_steps
-    rows, batches = count(counts.rows, "row"), count(counts.batches, "batch", "batches")
-    features = count(stream.n_columns - stream.first_feature, "feature")
-    size = f"{rows} in {batches}, {count(counts.pairs, 'pair')}, {features}, {stream.storage}"
-    console.say("read", f"{args.data}: {size}")
-    queries = count(buffer.n_queries, "query", "queries")
-    forgotten = f"{count(buffer.n_forgotten, 'row')} forgotten on the way"
-    console.say("buffer", f"{count(buffer.n_rows, 'row')} of {queries} at the end; {forgotten}")
-    how = f"{args.algorithm}, λ = {args.alpha:g}, sampling {args.sampling}"
-    loss = f"mean loss {float(stream.trainer.descent.mean_losses()[0]):.4f}"
-    console.say("trained", f"{how}: {count(n_steps, 'step')}{speed}; {loss}")
+    rows, batches = count(data["rows"], "row"), count(data["batches"], "batch", "batches")
+    pairs, features = count(data["pairs"], "pair"), count(data["features"], "feature")
+    size = f"{rows} in {batches}, {pairs}, {features}, {data['storage']}"
+    console.say("read", f"{data['source']}: {size}")
+    rows, queries = data["buffer_rows"], count(data["buffer_queries"], "query", "queries")
+    forgotten = f"{count(data['rows_forgotten'], 'row')} forgotten on the way"
+    console.say("buffer", f"{count(rows, 'row')} of {queries} at the end; {forgotten}")
+    how = "{algorithm}, λ = {alpha:g}, sampling {sampling}".format(**training)
+    steps, loss = count(training["steps"], "step"), training["loss"]
+    console.say("trained", f"{how}: {steps}{speed}; mean loss {loss:.4f}")
 
 
 def _model(stream: Stream, args: Namespace) -> LinearModel:

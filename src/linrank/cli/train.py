@@ -67,7 +67,7 @@ CLUSTER_RULES = f"""
 --dask excludes --memory-limit: the workers have their own
 --dask excludes --missing: it is decided when a store is written
 --dask excludes --preferences: they compare any two rows
---dask needs --solver auto or newton
+--dask needs --solver newton or auto
 --dask excludes --pairs {" or ".join(SELECTED_PAIRS)}: they look at all rows at once
 --resume needs --checkpoint FILE, the weights to go on from
 """
@@ -92,8 +92,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     parameters = {name: method.parameters for name, method in METHODS.items()}
     options.add_method(parser, arguments, parameters, GROUPS)
     options.declare(parser, OUTPUT.format("last=") + MEASURES)
-    options.add_reading(parser, missing=False)
-    options.add_reporting(parser)
+    options.add_common(parser, missing=False)
 
 
 def run(args: Namespace, console: Console) -> Result:

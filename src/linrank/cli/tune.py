@@ -58,8 +58,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
         "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
     options.declare(parser, OPTIONS)
-    options.add_reading(parser, missing=False)
-    options.add_reporting(parser)
+    options.add_common(parser, missing=False)
 
 
 def run(args: Namespace, console: Console) -> Result:
