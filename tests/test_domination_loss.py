@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import reference
 from linrank.data.queries import Queries
@@ -180,25 +180,3 @@ def test_layers_without_weight_are_not_there():
     assert point.dual(0.5, 1) == 0.0
     with pytest.raises(ValueError, match=r"t must lie in \[0, 1\]"):
         point.dual(1.1, 1)
-
-
-@pytest.mark.parametrize("n_layers", [2, 40])
-def test_the_number_of_threads_changes_no_bit(n_layers):
-    """Two queries so long that threads share them, and many short ones."""
-    rng = np.random.default_rng(n_layers)
-    n = 320_000
-    qid = np.concatenate([np.zeros(150_000), np.ones(140_000), 2 + np.arange(30_000) // 7])
-    layering = layers(rng.integers(0, n_layers, n), qid.astype(int))
-    z, v, x = rng.normal(size=n), rng.normal(size=n), as_rows(rng.normal(size=(n, 2)))
-    alone, together = (DominationLoss(layering, threads) for threads in (1, 3))
-    a, b = alone.at(z), together.at(z)
-    assert (a.value, a.slope, a.total_curvature) == (b.value, b.slope, b.total_curvature)
-    assert_array_equal(a.gradient, b.gradient)
-    assert a.dual(0.3, 1) == a.dual(0.3, 3)
-    assert_array_equal(alone.curvature(a, v), together.curvature(b, v))
-    assert_array_equal(alone.hessian_matrix(x, a), together.hessian_matrix(x, b))
-    assert_array_equal(alone.hessian_diagonal(x, a), together.hessian_diagonal(x, b))
-    image = np.ascontiguousarray(x.values[:, 0])
-    product = x.values.T @ alone.curvature(a, image)
-    assert_allclose(alone.hessian_matrix(x, a)[:, 0], product, rtol=1e-9)
-    assert_allclose(a.gradient.sum(), 0.0, atol=1e-6)

@@ -78,12 +78,10 @@ def test_the_callback_stops():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0, got 0"),
         ({"learning_rate": np.inf}, "learning_rate must be a finite number > 0"),
         ({"C": -1.0}, "C must be a finite number > 0, got -1"),
         ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
         ({"work": "all"}, "work must be 'by_pair' or 'by_row', got 'all'"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"V0": np.zeros((2, 2))}, r"V0 must have the shape .* got \(2, 2\)"),
     ],
 )

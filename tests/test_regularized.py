@@ -285,29 +285,6 @@ def test_sums_of_the_certificate(case, seed):
     assert n_pairs == len(upper)
 
 
-def test_sweeps_give_the_same_bits_on_any_number_of_threads():
-    data = small(1)
-    at = Rectangles(choose_pairs(data), 1.0)
-    rng = np.random.default_rng(0)
-    z, v = rng.normal(size=(2, data.n_rows))
-    alpha, a, y = (rng.normal(size=at.n_entries) for _ in range(3))
-    rho = rng.uniform(0.5, 2.0, at.n_blocks)
-    for one, many in zip(
-        *(
-            [
-                *at.core.loss(z, y, rho, n),
-                at.core.curvature(z, y, rho, v, n),
-                at.core.coefficients(alpha, n),
-                at.core.relax(alpha, a, y.copy(), 1.5, n),
-                *at.core.sums(z, alpha, a, y, rho, n),
-            ]
-            for n in (1, 3)
-        ),
-        strict=True,
-    ):
-        assert_array_equal(np.asarray(one), np.asarray(many))
-
-
 def test_the_core_checks_what_it_is_given():
     data = small()
     at = Rectangles(choose_pairs(data), 1.0)

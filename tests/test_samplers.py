@@ -237,18 +237,18 @@ FLAT_QUERY, TWO_ROWS = (OFFSETS, None, SAME, TWO), np.arange(2)
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("make", "given", "message"),
     [
-        (lambda: _core.rejection_sampler(*FLAT_QUERY, None), "no draw would be accepted"),
-        (lambda: _core.query_level_sampler(*FLAT_QUERY, np.ones(1)), "no rows to draw from"),
-        (lambda: _core.level_sampler(*FLAT_QUERY, np.ones(1), None), "none of the 0 weights"),
-        (lambda: _core.rejection_sampler(OFFSETS, -TWO_ROWS, SAME, TWO, None), "does not exist"),
-        (lambda: Case("pairs").sampler.core.draw(_core.Random(0), -1), "n must be >= 0, got -1"),
+        (_core.rejection_sampler, (*FLAT_QUERY, None), "no draw would be accepted"),
+        (_core.query_level_sampler, (*FLAT_QUERY, np.ones(1)), "no rows to draw from"),
+        (_core.level_sampler, (*FLAT_QUERY, np.ones(1), None), "none of the 0 weights"),
+        (_core.rejection_sampler, (OFFSETS, -TWO_ROWS, SAME, TWO, None), "does not exist"),
+        (Case("pairs").sampler.core.draw, (_core.Random(0), -1), "n must be >= 0, got -1"),
     ],
 )
-def test_the_core_refuses_queries_that_it_could_not_draw_from(draw, message):
+def test_the_core_refuses_queries_that_it_could_not_draw_from(make, given, message):
     with pytest.raises(ValueError, match=message):
-        draw()
+        make(*given)
 
 
 # ---- errors -------------------------------------------------------------------------------------
