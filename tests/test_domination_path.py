@@ -129,11 +129,6 @@ def test_the_grid_of_l2_begins_where_zero_is_nearly_optimal():
     assert_allclose(start.gap, 0.01 * start.value)
 
 
-def test_alphas_are_sorted_and_used_once():
-    found = domination_path(DATA.X, DATA.y, DATA.qid, alphas=[1, 100, 10, 1])
-    assert found.alphas.tolist() == [100, 10, 1]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

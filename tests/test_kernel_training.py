@@ -64,18 +64,6 @@ def test_it_is_the_linear_ranker_of_the_coordinates(loss, pairs):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_the_gap_is_a_bound(loss, C):
-    """Of the distance to the value of a fit that goes much further."""
-    data = problem(1)
-    best = train_kernel(data, kernel=RBF, C=C, loss=loss, tol=1e-9).value
-    for tol in (1e-1, 1e-3, None):
-        found = train_kernel(data, kernel=RBF, C=C, loss=loss, tol=tol)
-        assert found.value - best <= found.gap * (1 + 1e-9) + 1e-12 * best
-        assert found.gap <= 1.02 * (tol or (1e-3 if loss == "hinge" else 1e-4)) * found.value
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_beta_is_that_of_the_dual(loss):
     """0 for rows without a violated pair, of sum 0 in each query, and what the scores come from."""
     data = problem(2, n=150, ties=False)
@@ -118,15 +106,6 @@ def test_no_gap_is_above_the_objective():
     assert not found.converged
     assert found.gap <= found.value * (1 + 1e-4)  # the rounding of entries of 10⁸, and more
     assert found.value <= data.queries.n_pairs  # that of β = 0: rounding never makes it worse
-
-
-def test_a_warm_start_and_a_known_matrix_change_nothing_but_the_way():
-    data = problem(4)
-    matrix = kernel_matrix(RBF, data.rows)
-    cold = train_kernel(data, kernel=RBF, C=1.0, tol=1e-9)
-    warm = train_kernel(data, kernel=RBF, C=1.0, tol=1e-9, matrix=matrix, beta0=cold.w)
-    assert warm.n_iter <= 1
-    assert_allclose(warm.scores, cold.scores, atol=1e-5)
 
 
 def test_value_gradient_and_products_belong_together():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from linrank import ConvergenceWarning, NoPairsError, evaluate, make_ranking
@@ -15,7 +14,6 @@ from linrank.data.scaling import Scaling
 from linrank.search import sgd as sgd_tuning
 from linrank.search.folds import deal
 from linrank.search.sgd import tune_sgd
-from linrank.search.tuning import Tuning
 from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import RankSVM, SGDRanker, SGDRankerCV
@@ -62,20 +60,6 @@ def test_the_model_knows_how_it_was_made(data):
     assert {key: ranker.model_.training[key] for key in known} == known
     assert "pegasos" in repr(ranker.model_)
     assert fit(data).model_.training["objective"] is None
-
-
-@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-def test_scaling_equals_scaled_rows(data, scale, store):
-    X = np.asarray(data.X) * np.logspace(-3, 3, 6)
-    params = {"n_steps": 2000, "alpha": 1e-2, "random_state": 0}
-    ranker = SGDRanker(scale=scale, **params).fit(store(X), data.y, qid=data.qid)
-    scaling = Scaling.fit(scale, type(data.rows)(X))
-    by_hand = scaling.transform(type(data.rows)(X), data.queries).values
-    by_hand = by_hand * (1.0 if scaling.factors is None else scaling.factors)
-    direct = SGDRanker(**params).fit(by_hand, data.y, qid=data.qid)
-    assert_allclose(scaling.unfold(ranker.coef_), direct.coef_, rtol=1e-6, atol=1e-9)
-    assert_allclose(ranker.predict(X, qid=data.qid), direct.predict(by_hand), rtol=1e-6, atol=1e-9)
 
 
 def test_a_copy_that_does_not_fit_the_memory_is_refused(data, monkeypatch):
@@ -235,41 +219,12 @@ def shuffled():
     return shuffled.select(np.random.default_rng(0).permutation(shuffled.n_rows))
 
 
-@pytest.fixture(scope="module")
-def held_out():
-    shuffled = make_ranking(n_queries=12, n_features=6, n_levels=3, dtype="float64", random_state=4)
-    return Scaling.fit("standard", shuffled.rows).applied(shuffled)
-
-
 def search(shuffled, **params):
     params = {"alphas": ALPHAS, "n_steps": FEW, "random_state": 0, "cv": 3, **params}
     return SGDRankerCV(**params).fit(shuffled.X, shuffled.y, qid=shuffled.qid)
 
 
 # ---- equal to the same by hand ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("scale", ["none", "standard", "query"])
-def test_a_validation_set_equals_separate_fits(shuffled, held_out, scale, average):
-    algorithms = ("pegasos", "pa", "hybrid", "sgd-svm")
-    validation = (held_out.X, held_out.y, held_out.qid)
-    options = {"n_steps": FEW, "random_state": 7, "scale": scale, "average": average}
-    found = SGDRankerCV(ALPHAS, algorithms=algorithms, cv=validation, **options)
-    found.fit(shuffled.X, shuffled.y, qid=shuffled.qid)
-    expected = np.empty((4, 3))
-    coefs = {}
-    for a, algorithm in enumerate(algorithms):
-        for k, alpha in enumerate(ALPHAS):
-            one = SGDRanker(algorithm, alpha=alpha, **options).fit(
-                shuffled.X, shuffled.y, qid=shuffled.qid
-            )
-            scores = one.predict(held_out.X, qid=held_out.qid)
-            expected[a, k] = evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"]
-            coefs[algorithm, alpha] = one.coef_
-    assert_allclose(found.scores_[0], expected, rtol=1e-12)
-    assert found.best_score_ == found.mean_scores_.max()
-    assert_array_equal(found.coef_, coefs[found.algorithm_, found.alpha_])
 
 
 def test_folds_of_queries_equal_the_same_by_hand(shuffled):
@@ -329,33 +284,13 @@ def test_weights_reach_the_folds(shuffled):
 # ---- the choice ---------------------------------------------------------------------------------
 
 
-def test_the_rules_of_choice():
-    scores = np.array([[[0.5, 0.7, 0.72], [0.4, 0.9, 0.9]], [[0.5, 0.7, 0.7], [0.4, 0.7, 0.9]]])
-    alphas = np.array([1.0, 0.1, 0.01])
-    grid = {"algorithm": ("pegasos", "pa"), "alpha": alphas}
-    best = Tuning(grid, scores, "best")
-    assert best.best_params == {"algorithm": "pa", "alpha": 0.01}
-    assert "the best alpha, 0.01, is the smallest of the grid; try smaller" in best.edge
-    assert Tuning(grid, scores, "one_se").chosen == (1, 2)
-    scores[1, 1, 2] = 0.7
-    noisy = Tuning(grid, scores, "one_se")
-    assert (noisy.algorithm, noisy.alpha) == ("pa", 0.1)
-    assert noisy.edge is None
-    equal = Tuning(grid, np.full((2, 2, 3), 0.5), "best")
-    assert (equal.algorithm, equal.alpha) == ("pegasos", 1.0)
-    assert "every alpha of the grid scores 0.5, and the largest is taken" in equal.edge
-
-
-def test_what_a_fit_records(shuffled):
+def test_what_a_search_records(shuffled):
     given = {"alphas": [1e-3, 1e-1, 1e-3, 1e-2], "algorithms": ["pa", "pegasos"]}
     ranker = search(shuffled, record="exact", **given)
     assert_array_equal(ranker.alphas_, ALPHAS)
-    assert ranker.algorithms_ == ("pa", "pegasos")
-    assert ranker.scores_.shape == (3, 2, 3)
+    assert (ranker.algorithms_, ranker.scores_.shape) == (("pa", "pegasos"), (3, 2, 3))
     assert ranker.history_["objective"][-1] == ranker.objective_
     assert (ranker.n_steps_, ranker.n_pairs_) == (FEW, shuffled.queries.n_pairs)
-    auto = SGDRankerCV().fit(shuffled.X, shuffled.y, qid=shuffled.qid)
-    assert auto.alphas_.tolist() == [10.0**-k for k in range(8)]
 
 
 # ---- errors -------------------------------------------------------------------------------------

@@ -242,23 +242,17 @@ def test_features_are_counted_from_the_first_that_occurs(tmp_path):
         assert (run.first_feature, run.weights().shape) == (base, (1, n))
 
 
-def test_other_options_and_other_data_are_refused(tmp_path):
+def test_other_data_are_refused(tmp_path):
     data, other, saved = tmp_path / "data", tmp_path / "other", str(tmp_path / "c")
     data.write_bytes(text_of())
-    asked = {"--alpha": 1e-4, "--seed": 1}
-    learn(stream_run(data, options=asked), until=17).save(saved)  # in the second pass
-    for options, match in (
-        (asked | {"--alpha": 1e-3}, r"was written with --alpha 0.0001, now it is 0.001"),
-        ({"--alpha": 1e-4}, "was written with --seed 1, now it is None"),
-        (asked | {"--x": 2}, "written with --x None, now it is 2"),
-    ):
-        with pytest.raises(CheckpointError, match=match):
-            stream_run(data, options=options).resume(saved)
+    learn(stream_run(data), until=17).save(saved)  # in the second pass
+    with pytest.raises(CheckpointError, match="written with --x None, now it is 2"):
+        stream_run(data, options={"--x": 2}).resume(saved)
     # Other texts, and batches that do not end where the checkpoint was made.
     texts = (text_of(seed=1), text_of(50), text_of().split(b"\n", 3)[3])
     for text, n_bytes in (*((text, 1000) for text in texts), (text_of(), 1300)):
         other.write_bytes(text)
-        run = stream_run(other, batch_bytes=n_bytes, options=asked)
+        run = stream_run(other, batch_bytes=n_bytes)
         run.resume(saved)
         with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
             learn(run)
