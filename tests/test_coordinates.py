@@ -54,22 +54,6 @@ def loss_along(layering, X, scale, w, r):
     return at
 
 
-@examples(60)
-@given(problems(), st.booleans())
-def test_slopes_are_the_derivatives(problem, is_sparse):
-    layering, X, scale, w = problem
-    state = made(layering, sparse.csr_array(X) if is_sparse else X, scale)
-    state.restart(w)
-    features = np.arange(X.shape[1])
-    gradient, hessian, bound, _ = state.measure(features, "local", 1)
-    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
-    found = definition(Xd @ w, layering)
-    assert_allclose(gradient, Xd.T @ found["gradient"], atol=1e-9 * max(1.0, np.abs(Xd).sum()))
-    second = np.einsum("ir,ij,jr->r", Xd, found["hessian"], Xd)
-    assert (hessian >= second * (1 - 1e-9) - 1e-12).all()
-    assert_allclose(hessian, np.maximum(second, 1e-10 * bound), rtol=1e-5, atol=1e-8)
-
-
 @examples(40)
 @given(problems(max_rows=12), st.floats(-5.0, 5.0))
 def test_the_bounds_hold_everywhere(problem, t):

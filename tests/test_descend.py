@@ -129,10 +129,8 @@ def test_a_start_is_not_forgotten(algorithm):
     ("options", "message"),
     [
         ({"alpha": 0.0}, r"alpha must be a finite number > 0, got 0\.0"),
-        ({"C": -1}, "C must be a finite number > 0, got -1"),
         ({"n_steps": 1.5}, r"n_steps must be an integer >= 1, got 1\.5"),
         ({"algorithm": "adam"}, "algorithm must be .*'hybrid', got 'adam'"),
-        ({"sampling": "all"}, "sampling must be .*'all'"),
         ({"record": "always"}, "record must be None, 'exact' or 'sampled', got 'always'"),
         ({"record": "exact", "algorithm": "logistic"}, "use record='sampled'"),
         ({"tol": 0.0}, r"tol must be a finite number > 0, got 0\.0"),

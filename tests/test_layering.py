@@ -170,18 +170,15 @@ def test_margins_in_a_word():
     [
         ("exp", "or a square table over the layers, got 'exp'"),
         (("log", "1"), r"k1 of margin \('log', '1'\) must be a finite number, got '1'"),
-        (("log", 1, np.inf), "k2 of margin .* must be a finite number, got inf"),
         (np.nan, "margin must be finite, got nan"),
         (True, "got True"),
         ([[1, 2], [3]], "margin must be None, a number, 'log' or 'linear'"),
-        (np.zeros((2, 2, 2)), "margin must be None, a number, 'log' or 'linear'"),
         (np.zeros(5), r"one number for each of 6 rows, got an array of shape \(5,\)"),
         (
             [0, 1, 2, np.nan, 4, 5],
             "margin is nan at row 3, which has label 5; margins must be finite",
         ),
         (lambda y: y[1:], r"margin\(labels\) must be one number .* shape \(5,\)"),
-        (lambda y: y - np.inf, r"margin\(labels\) is -inf at row 0"),
         (np.zeros((2, 5)), r"shape \(2, 5\), but the data have 5 layers \(0, 1, 2, 3, 5\)"),
         (np.full((5, 5), np.nan), r"margin\[1, 0\], of layer 1 over layer 0, is nan"),
         (("linear", 1e308, 0), "of the labels is not finite"),

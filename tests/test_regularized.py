@@ -165,18 +165,6 @@ def test_a_large_gamma_leaves_no_low_rank_part(lam):
 # ---- what does not matter, and what does --------------------------------------------------------
 
 
-def test_a_weight_of_two_is_not_the_row_twice():
-    """Two rows of α share what one could have; the matrix has smaller singular values then."""
-    data = small(7, n_levels=2)
-    rows = np.repeat(np.arange(data.n_rows), 2)
-    options = {"gamma": 1.0, "lam": 0.5, "tol": 1e-7}
-    heavy = train_regularized(replace(data, weight=np.full(data.n_rows, 2.0)), **options)
-    copies = train_regularized(
-        Dataset.of(data.X[rows], data.y[rows], qid=data.qid[rows]), **options
-    )
-    assert copies.value + copies.gap < heavy.value - heavy.gap
-
-
 def test_same_bits_on_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(regularized, "_WORTHWHILE", 0.0)  # threads even for small blocks
     data = small(11, n_levels=3)

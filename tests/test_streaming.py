@@ -68,17 +68,16 @@ def test_anything_that_is_a_matrix_is_food(kind, dtype):
     np.testing.assert_allclose(model.weights(), expected.weights(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_pickled_trainer_goes_on():
-    data = ranking()
-    for n in range(5):
-        one = trainer(memory=30_000, average="uniform")
-        for k in range(n):
-            one.feed(data.X, data.y, data.qid + 100 * k)
-        other = pickle.loads(pickle.dumps(one))
-        for model in (one, other):
-            model.feed(data.X, data.y, data.qid)
-        assert np.array_equal(one.weights(), other.weights())
-        assert one.counts == other.counts
+@pytest.mark.parametrize("n", range(5))
+def test_a_pickled_trainer_goes_on(n):
+    data, one = ranking(), trainer(memory=30_000, average="uniform")
+    for k in range(n):
+        one.feed(data.X, data.y, data.qid + 100 * k)
+    other = pickle.loads(pickle.dumps(one))
+    for model in (one, other):
+        model.feed(data.X, data.y, data.qid)
+    assert np.array_equal(one.weights(), other.weights())
+    assert one.counts == other.counts
 
 
 @pytest.mark.parametrize(
@@ -213,15 +212,13 @@ def test_columns_that_come_late_and_storage_that_changes(tmp_path):
 def test_a_finished_run_may_go_on_to_more_passes(tmp_path):
     data, saved = tmp_path / "data", str(tmp_path / "c")
     data.write_bytes(text_of())
-    three = learn(stream_run(data, passes=3))
     one = learn(stream_run(data, passes=1))
     one.save(saved)
-    assert one.is_finished
     again = stream_run(data, passes=3)
     again.resume(saved)
-    assert (again.is_finished, again.pass_number) == (False, 2)
-    learn(again)
-    assert np.array_equal(again.weights(), three.weights())
+    assert (one.is_finished, again.is_finished, again.pass_number) == (True, False, 2)
+    three = learn(stream_run(data, passes=3)).weights()
+    assert np.array_equal(learn(again).weights(), three)
 
 
 def test_each_pass_makes_each_pair_once(tmp_path):
@@ -286,13 +283,6 @@ def test_streams_have_one_pass():
             stream_run(source)
     run = learn(stream_run(io.BytesIO(text_of()), passes=1))
     assert run.trainer.counts.rows == 300
-
-
-def test_a_stream_without_pairs_ends_with_the_reason(tmp_path):
-    data = tmp_path / "data"
-    data.write_bytes(b"".join(b"1 qid:%d 1:1\n" % k for k in range(100)))
-    with pytest.raises(NoPairsError, match=f"{data}: .*all 100 labels are 1"):
-        learn(stream_run(data))
 
 
 def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):
