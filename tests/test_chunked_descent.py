@@ -147,17 +147,19 @@ def test_nothing_is_left_running_when_a_callback_stops_or_fails():
     assert not [t for t in threading.enumerate() if t.name.startswith("linrank-read")]
 
 
-def test_a_fault_of_reading_is_told_where_it_is_waited_for():
-    class Broken(Stored):
-        def read(self, i, *, into=None):
-            if i == 3:
-                raise OSError("chunk 3 is gone")
-            return super().read(i, into=into)
+def test_a_fault_of_reading_is_told_where_it_is_waited_for(monkeypatch):
+    parts, read = split(problem(), 3, 4, 7, 10), Stored.read
 
-    parts = split(problem(), 3, 4, 7, 10)
-    for limit in (None, 2 * least_limit(parts, **OPTIONS)):
+    def broken(self, i, *, into=None):
+        if i == 3:
+            raise OSError("chunk 3 is gone")
+        return read(self, i, into=into)
+
+    limits = (None, 2 * least_limit(parts, **OPTIONS))
+    monkeypatch.setattr(Stored, "read", broken)
+    for limit in limits:
         with pytest.raises(OSError, match="chunk 3 is gone"):
-            descend_chunks(Broken(parts), **OPTIONS, memory_limit=limit)
+            descend_chunks(Stored(parts), **OPTIONS, memory_limit=limit)
 
 
 # ---- the distribution ---------------------------------------------------------------------------

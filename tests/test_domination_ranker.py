@@ -31,7 +31,10 @@ def fit(penalty="l1", alpha=1.0, tol=1e-9, **params):
 
 @pytest.mark.parametrize(
     ("penalty", "alpha", "scale"),
-    [("l1", 3.0, "none"), ("l2", 0.5, "none"), ("none", 0.0, "none"), ("l1", 3.0, "standard")],
+    [
+        *(("l1", 3.0, "none"), ("none", 0.0, "none"), ("l1", 3.0, "standard")),
+        *(("l2", alpha, "standard") for alpha in (1e-3, 0.5, 30.0)),
+    ],
 )
 def test_the_optimum_is_that_of_a_generic_solver(penalty, alpha, scale):
     """Nobody finds a smaller objective, and the certificate says so; it is of scaled weights."""

@@ -174,9 +174,8 @@ def test_random_numbers_are_those_of_xoshiro(seed, first):
 
 
 def test_a_stream_goes_on_from_its_state():
-    random = _core.Random(7)
+    random, other = _core.Random(7), _core.Random(0)
     random.numbers(3)
-    other = _core.Random(0)
     other.state = random.state
     assert other.numbers(5).tolist() == random.numbers(5).tolist()
     for state, message in ((np.zeros(4), "all zeros"), (np.ones(3), "length 3, expected 4")):
