@@ -295,24 +295,6 @@ def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term(storage):
     assert_allclose(state.measure(np.array([0]), "range", 1)[0], exact, atol=1e-9)
 
 
-def test_features_that_are_equal_in_every_query_stay():
-    rng = np.random.default_rng(4)
-    qid = rng.integers(0, 4, 40)
-    X = np.column_stack([rng.normal(size=40), qid, np.full(40, 7.0)])
-    layering = Layering(Queries.of(rng.integers(0, 3, 40), qid=qid))
-    state, w = made(layering, X), np.zeros(3)
-    state.sweep(w, np.arange(3), "none", 0.0, "local")
-    assert w[0] != 0.0
-    assert_array_equal(w[1:], 0.0)
-    assert_array_equal(state.measure(np.arange(3), "local", 1)[2][1:], 0.0)
-    # Weights that they have from elsewhere cost their penalty and bring nothing.
-    for penalty in ("l1", "l2"):
-        w = np.array([0.5, 0.5, -0.5])
-        state.restart(w)
-        state.sweep(w, np.arange(3), penalty, 0.1, "local")
-        assert_array_equal(w[1:], 0.0)
-
-
 def test_measuring_does_not_depend_on_threads():
     rng = np.random.default_rng(5)
     X = sparse.random_array((300, 900), density=0.05, rng=rng, format="csr")

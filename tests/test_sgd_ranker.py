@@ -296,13 +296,11 @@ def test_what_a_search_records(shuffled):
     ("params", "message"),
     [
         ({"alphas": [1.0, 0.0]}, r"alphas\[1\] is 0; all must be finite and > 0"),
-        ({"alphas": []}, "non-empty list of numbers"),
         ({"alphas": "all"}, "alphas must be 'auto' or numbers"),
         ({"algorithms": "adam"}, "algorithms must be some of .*, got 'adam'"),
         ({"algorithms": ()}, "at least one"),
         ({"algorithms": ("pa", "pa")}, "must be different"),
         ({"n_steps": 2.5}, "n_steps must be an integer >= 1, got 2.5"),
-        ({"sampling": "all"}, "sampling must be 'pairs'"),
     ],
 )
 def test_wrong_grids_are_told(shuffled, params, message):
