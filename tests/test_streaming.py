@@ -241,14 +241,14 @@ def test_features_are_counted_from_the_first_that_occurs(tmp_path):
 def test_other_data_are_refused(tmp_path):
     data, other, saved = tmp_path / "data", tmp_path / "other", str(tmp_path / "c")
     data.write_bytes(text_of())
-    learn(stream_run(data), until=17).save(saved)  # in the second pass
+    learn(stream_run(data, options={"--y": 1}), until=17).save(saved)  # in the second pass
     with pytest.raises(CheckpointError, match="written with --x None, now it is 2"):
-        stream_run(data, options={"--x": 2}).resume(saved)
+        stream_run(data, options={"--y": 1, "--x": 2}).resume(saved)
     # Other texts, and batches that do not end where the checkpoint was made.
     texts = (text_of(seed=1), text_of(50), text_of().split(b"\n", 3)[3])
     for text, n_bytes in (*((text, 1000) for text in texts), (text_of(), 1300)):
         other.write_bytes(text)
-        run = stream_run(other, batch_bytes=n_bytes)
+        run = stream_run(other, batch_bytes=n_bytes, options={"--y": 1})
         run.resume(saved)
         with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
             learn(run)
