@@ -76,7 +76,7 @@ class InductionResult(Result):
         entered = [done.features for done in self.rounds]
         return np.concatenate(entered) if entered else np.empty(0, dtype=np.int64)
 
-    def validated(self, measures: Sequence[float]) -> InductionResult:
+    def with_measures(self, measures: Sequence[float]) -> InductionResult:
         """The same with the measures of validation data, one for each entry of the history."""
         rounds = [replace(done, validation=float(measures[done.last])) for done in self.rounds]
         return replace(self, rounds=tuple(rounds))

@@ -180,7 +180,7 @@ class PenalizedPoint:
             return self.risk.value + self.alpha * float(np.abs(w).sum())
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
-    def moved_to(self, w: Array, scores: Array) -> PenalizedPoint:
+    def at_scores(self, w: Array, scores: Array) -> PenalizedPoint:
         """The same problem at another ``w``, whose scores are known."""
         return replace(self, risk=RiskPoint(self.risk.risk, w, scores))
 
