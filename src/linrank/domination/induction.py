@@ -102,7 +102,7 @@ def induce(
     descent : Descent
         Where to start, mostly at 0; features that have a weight there are in from the start.
     n_features_per_round : int
-        Features that enter a round, at most.
+        Features that enter per round, at most.
     tol : float
         Least promise, relative to F, of a feature that enters; and the largest certified gap,
         relative to F, of the features that are in (without a penalty: the least decrease that a
