@@ -1,4 +1,4 @@
-"""descend_chunks: the same bits whatever the memory, the same pairs as in memory on average."""
+"""descend_chunks, and SGDRanker on stores: the same bits whatever the memory, all of the pairs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from dataset_parts import Parts
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
+from linrank.io.store.store import Store, outline
 from linrank.stochastic import chunked
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import ExactObjective, descend
 from linrank.system.resources import parse_bytes
+from papers import SGDRanker
 from real_data import mq2008
 
 
@@ -145,17 +147,19 @@ def test_nothing_is_left_running_when_a_callback_stops_or_fails():
     assert not [t for t in threading.enumerate() if t.name.startswith("linrank-read")]
 
 
-def test_a_fault_of_reading_is_told_where_it_is_waited_for():
-    class Broken(Stored):
-        def read(self, i, *, into=None):
-            if i == 3:
-                raise OSError("chunk 3 is gone")
-            return super().read(i, into=into)
+def test_a_fault_of_reading_is_told_where_it_is_waited_for(monkeypatch):
+    parts, read = split(problem(), 3, 4, 7, 10), Stored.read
 
-    parts = split(problem(), 3, 4, 7, 10)
-    for limit in (None, 2 * least_limit(parts, **OPTIONS)):
+    def broken(self, i, *, into=None):
+        if i == 3:
+            raise OSError("chunk 3 is gone")
+        return read(self, i, into=into)
+
+    limits = (None, 2 * least_limit(parts, **OPTIONS))
+    monkeypatch.setattr(Stored, "read", broken)
+    for limit in limits:
         with pytest.raises(OSError, match="chunk 3 is gone"):
-            descend_chunks(Broken(parts), **OPTIONS, memory_limit=limit)
+            descend_chunks(Stored(parts), **OPTIONS, memory_limit=limit)
 
 
 # ---- the distribution ---------------------------------------------------------------------------
@@ -220,3 +224,90 @@ def test_what_chunks_cannot_give_is_an_error():
         descend_chunks(Parts([data]), **OPTIONS, query_weight=np.zeros(data.queries.n_queries))
     with pytest.raises(ValueError, match=r"sampling='roc' compares rows of all queries"):
         descend_chunks(Parts([data]), sampling="roc")
+
+
+# ---- stores -------------------------------------------------------------------------------------
+
+
+def ranking(n_rows=600, n_features=5, seed=0, sparse=False, names=None, text_ids=False):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features)).astype(np.float32)
+    y = np.digitize(X @ rng.standard_normal(n_features), [-1, 1]).astype(float)
+    if sparse:
+        from scipy.sparse import csr_array
+
+        X = csr_array(np.where(rng.random(X.shape) < 0.5, X, 0))
+    qid = np.sort(rng.integers(0, 30, n_rows))
+    qid = np.char.add("q", qid.astype(str)) if text_ids else qid
+    weight = rng.integers(1, 4, n_rows).astype(float)
+    return Dataset.of(X, y, qid=qid, sample_weight=weight, feature_names=names)
+
+
+def written(tmp_path, data, chunk_bytes=2000):
+    store = Store.of(tmp_path / "store", data, chunk_bytes=chunk_bytes)
+    assert store.n_chunks > 3
+    return store
+
+
+def ranker(**options):
+    return SGDRanker("hybrid", n_steps=5000, average=True, random_state=3, **options)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_a_store_gives_the_bits_of_its_chunks_in_memory(tmp_path, sparse, scale):
+    store = written(tmp_path, ranking(sparse=sparse))
+    fitted = ranker(scale=scale, memory_limit="64GB", record="exact").fit(store)
+    scaling = fitted.model_.scaling
+    parts = [scaling.applied(store.read(i)) for i in range(store.n_chunks)]
+    expected = descend_chunks(
+        Parts(parts), algorithm="hybrid", n_steps=5000, average="weighted", record="exact", seed=3
+    )
+    assert_array_equal(fitted.coef_, scaling.fold(expected.w))
+    assert fitted.history_["objective"] == expected.history["objective"]
+    assert fitted.duality_gap_ == expected.gap > 0
+
+
+def test_query_weights_and_warm_starts_and_validation_work_as_in_memory(tmp_path):
+    data = ranking(text_ids=True)
+    store, ids = written(tmp_path, data), data.queries.ids.tolist()
+    weights = [float(k % 3) for k in range(len(ids))]
+    by_id, by_query, plain = (
+        ranker(memory_limit="64GB").fit(store, query_weight=weight)
+        for weight in (dict(zip(ids, weights, strict=True)), weights, None)
+    )
+    assert_array_equal(by_id.coef_, by_query.coef_)
+    assert (by_id.coef_ != plain.coef_).any()
+    held_out = ranking(seed=5, text_ids=True)
+    given = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
+    stopped = ranker(memory_limit="64GB", early_stopping=True, warm_start=True)
+    first = stopped.fit(store, **given).coef_
+    stopped.set_params(n_steps=1).fit(store, **given)
+    assert_allclose(stopped.coef_, first, atol=0.5 * abs(first).max())
+    with pytest.raises(ValueError, match="no query ids"):
+        ranker(memory_limit="64GB").fit(store, X_val=held_out.X, y_val=held_out.y)
+
+
+def test_the_outline_has_the_shape_and_the_queries_and_takes_no_room(tmp_path):
+    data = ranking(text_ids=True)
+    found = outline(written(tmp_path, data))
+    assert (found.n_rows, found.n_features) == (600, 5)
+    assert_array_equal(found.queries.offsets, data.queries.offsets)
+    assert found.queries.ids.tolist() == data.queries.ids.tolist()
+    assert found.labels.strides == found.qid.strides == (0,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"passes": 3}, "passes=3 is for a store and memory_limit"),
+        ({"memory_limit": "much"}, "memory_limit must be"),
+        ({"memory_limit": "1kB"}, r"='1kB', 1.0 kB, is too small: a descent .* allow [\d.]+kB, or"),
+        ({"passes": 0, "memory_limit": "1GB"}, "passes must be an integer >= 1 or No"),
+        ({"passes": 1.5, "memory_limit": "1GB"}, "passes must be an integer >= 1 or No"),
+        ({"passes": True, "memory_limit": "1GB"}, "passes must be an integer >= 1 or No"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(tmp_path, options, message):
+    with pytest.raises((ValueError, MemoryError), match=message):
+        ranker(**options).fit(written(tmp_path, ranking()))

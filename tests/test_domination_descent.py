@@ -114,18 +114,6 @@ def small():
     return Dataset.of(X, y, qid=np.arange(120) // 12)
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.5, 30.0])
-def test_the_optimum_is_that_of_a_generic_optimizer(small, alpha):
-    scale = np.linspace(0.5, 2.0, 6)
-    plain = PlainDomination(scale * small.X, small.y, small.qid)
-    result = ridge(small.rows, Layering.of(small), alpha, scale=scale, tol=1e-10)
-    best = plain.minimum("l2", alpha)
-    assert result.converged
-    assert_allclose(result.value, plain.objective(best, "l2", alpha), rtol=1e-9)
-    assert_allclose(result.w, best, atol=1e-4)
-    assert_allclose(result.value, plain.objective(result.w, "l2", alpha), rtol=1e-13)
-
-
 def test_all_that_is_reported_is_in_the_units_of_the_objective(small):
     seen, layering = [], Layering.of(small)
     result = ridge(small.rows, layering, 0.25, callback=lambda entry: seen.append(entry))

@@ -1,4 +1,4 @@
-"""The domination loss: the definition, its derivatives, its laws and its dual."""
+"""The domination loss: definition, derivatives, laws, dual; its coordinates, bounds that hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import minimize_scalar
 
 import reference
+from hypothesis_profiles import examples
+from linrank import _core
+from linrank.choices import PENALTIES
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.domination.layering import Layering
@@ -182,23 +187,150 @@ def test_layers_without_weight_are_not_there():
         point.dual(1.1, 1)
 
 
-@pytest.mark.parametrize("n_layers", [2, 40])
-def test_the_number_of_threads_changes_no_bit(n_layers):
-    """Two queries so long that threads share them, and many short ones."""
-    rng = np.random.default_rng(n_layers)
-    n = 320_000
-    qid = np.concatenate([np.zeros(150_000), np.ones(140_000), 2 + np.arange(30_000) // 7])
-    layering = layers(rng.integers(0, n_layers, n), qid.astype(int))
-    z, v, x = rng.normal(size=n), rng.normal(size=n), as_rows(rng.normal(size=(n, 2)))
-    alone, together = (DominationLoss(layering, threads) for threads in (1, 3))
-    a, b = alone.at(z), together.at(z)
-    assert (a.value, a.slope, a.total_curvature) == (b.value, b.slope, b.total_curvature)
-    assert_array_equal(a.gradient, b.gradient)
-    assert a.dual(0.3, 1) == a.dual(0.3, 3)
-    assert_array_equal(alone.curvature(a, v), together.curvature(b, v))
-    assert_array_equal(alone.hessian_matrix(x, a), together.hessian_matrix(x, b))
-    assert_array_equal(alone.hessian_diagonal(x, a), together.hessian_diagonal(x, b))
-    image = np.ascontiguousarray(x.values[:, 0])
-    product = x.values.T @ alone.curvature(a, image)
-    assert_allclose(alone.hessian_matrix(x, a)[:, 0], product, rtol=1e-9)
-    assert_allclose(a.gradient.sum(), 0.0, atol=1e-6)
+# ---- coordinates: bounds that hold, steps that descend, safe sums -------------------------------
+
+
+def made(layering, X, scale=None):
+    """The state of a descent on these rows."""
+    columns = _core.columns(as_rows(X).core, layering.queries.order, 1)
+    return _core.coordinates(columns, layering.core, scale)
+
+
+def by_position(layering, X):
+    order = layering.queries.order
+    return X if order is None else X[order]
+
+
+@st.composite
+def problems(draw, max_rows=20):
+    """A layering, a matrix (dense or with many zeros), factors of its columns and weights."""
+    _, layering = draw(layerings(max_rows))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = (layering.queries.n_rows, draw(st.integers(1, 5)))
+    X = rng.normal(size=shape) * (rng.random(shape) < draw(st.sampled_from([0.3, 1.0])))
+    scale = rng.uniform(0.5, 2.0, shape[1]) if draw(st.booleans()) else None
+    w = rng.normal(size=shape[1]) * draw(st.sampled_from([0.0, 1.0, 10.0]))
+    return layering, X, scale, w
+
+
+def loss_along(layering, X, scale, w, r):
+    """``t -> (L, ∂L/∂w_r)`` by the definition."""
+    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
+
+    def at(t):
+        z = Xd @ w + t * Xd[:, r]
+        found = definition(z, layering)
+        return found["value"], found["gradient"] @ Xd[:, r]
+
+    return at
+
+
+@examples(40)
+@given(problems(max_rows=12), st.floats(-5.0, 5.0))
+def test_the_bounds_hold_everywhere(problem, t):
+    layering, X, scale, w = problem
+    state = made(layering, X, scale)
+    state.restart(w)
+    gradient, hessian, bound, spread = state.measure(np.arange(X.shape[1]), "local", 1)
+    paper = state.measure(np.arange(X.shape[1]), "paper", 1)[2]
+    assert (bound <= paper * (1 + 1e-12)).all()
+    for r in range(X.shape[1]):
+        at = loss_along(layering, X, scale, w, r)
+        rise = at(t)[0] - at(0.0)[0] - gradient[r] * t
+        x = spread[r] * abs(t)
+        local = hessian[r] * (t * t / 2 if x < 1e-6 else (np.expm1(x) - x) / spread[r] ** 2)
+        allowance = 1e-9 * max(1.0, abs(at(0.0)[0]), abs(gradient[r] * t))
+        assert rise <= min(0.5 * bound[r] * t * t, local) + allowance
+
+
+@given(
+    st.floats(-50, 50),
+    st.floats(1e-3, 10),
+    st.floats(1.0, 100.0),
+    st.floats(0.01, 5.0),
+    st.floats(-3, 3) | st.just(0.0),
+    st.sampled_from(PENALTIES),
+    st.floats(0.01, 20.0),
+)
+def test_a_step_minimizes_its_bound(g, hessian, factor, spread, w, penalty, alpha):
+    bound = factor * hessian
+
+    def model(t):
+        # Φ'' = min(bound, hessian e^{spread t}) integrated twice, from the formula.
+        corner = np.log(bound / hessian) / spread
+        s = min(abs(t), corner)
+        rise = hessian * (np.expm1(spread * s) - spread * s) / spread**2
+        slope = hessian * np.expm1(spread * s) / spread
+        rest = abs(t) - s
+        paid = {"l1": abs(w + t) - abs(w), "l2": (w + t) ** 2 - w**2, "none": 0.0}[penalty]
+        return g * t + rise + slope * rest + 0.5 * bound * rest**2 + alpha * paid
+
+    one = [np.array([value]) for value in (g, hessian, bound, spread, w)]
+    (step,), (decrease,) = _core.coordinate_steps(*one, penalty, alpha)
+    reach = abs(g) / hessian + abs(w) + 1.0
+    best = minimize_scalar(
+        model, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-10}
+    )
+    lowest = min(best.fun, model(-w))
+    assert model(step) <= lowest + 1e-6 * max(1.0, abs(lowest))
+    assert_allclose(decrease, max(0.0, -model(step)), atol=1e-7 * max(1.0, abs(lowest)))
+
+
+def one_query(levels, **options):
+    queries = Queries.of(np.asarray(levels, dtype=float))
+    return Layering(queries, **options)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term(storage):
+    # m = (40, 0, 0) in the lowest layer, then the first falls to -5: a sum kept by differences
+    # would be off by a factor of 300.
+    layering, X = one_query([0, 0, 0, 1]), np.array([[45.0], [0.0], [0.0], [1.0]])
+    state, w, before = made(layering, storage(X)), np.array([40.0 / 45.0]), np.inf
+    state.restart(w)
+    while abs(w[0] - before) >= 1e-12:
+        before = w[0]
+        state.sweep(w, np.array([0]), "none", 0.0, "range")
+    exact = X.T @ definition(X @ w, layering)["gradient"]
+    assert_allclose(state.measure(np.array([0]), "range", 1)[0], exact, atol=1e-9)
+
+
+def test_measuring_does_not_depend_on_threads():
+    rng = np.random.default_rng(5)
+    X = sparse.random_array((300, 900), density=0.05, rng=rng, format="csr")
+    layering = Layering(Queries.of(rng.integers(0, 3, 300), qid=rng.integers(0, 20, 300)))
+    found = [made(layering, X).measure(np.arange(900), "local", n) for n in (1, 3)]
+    for one, three in zip(*found, strict=True):
+        assert_array_equal(one, three)
+
+
+ROWS, LEVELS = np.random.default_rng(6).normal(size=(10, 3)), np.arange(10) % 3
+COLUMNS, WHOLE = _core.columns(as_rows(ROWS).core, None, 1), one_query(LEVELS)
+STATE = _core.coordinates(COLUMNS, WHOLE.core, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: _core.coordinates(COLUMNS, one_query([0, 1]).core, None),
+            "layering has length 2, expected 10",
+        ),
+        (lambda: _core.coordinates(COLUMNS, WHOLE.core, np.ones(2)), "factors has length 2, exp"),
+        (lambda: STATE.measure(np.array([1, 1]), "local", 1), "features must increase"),
+        *(
+            (lambda given=given: STATE.sweep(*given), message)
+            for given, message in [
+                ((np.zeros(4), np.arange(3), "l1", 1.0, "local"), "w has length 4, expected 3"),
+                ((np.zeros(3), np.array([3]), "l1", 1.0, "local"), "one that does not exist"),
+                ((np.zeros(3), np.array([-1]), "l1", 1.0, "local"), "one that does not exist"),
+                ((np.zeros(3), np.arange(3), "l1", np.nan, "local"), "alpha must be >= 0"),
+                ((np.zeros(3), np.arange(3), "l3", 1.0, "local"), "there is no"),
+                ((np.zeros(3), np.arange(3), "l1", 1.0, "steep"), "there is no"),
+            ]
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -110,28 +110,18 @@ def test_the_attributes():
 # ---- the grid -----------------------------------------------------------------------------------
 
 
-def test_the_grid_of_l1_begins_where_the_first_weight_is_about_to_move():
+def test_grids_begin_where_the_first_weight_moves_or_zero_is_nearly_optimal():
     grid = geometric_alphas(problem(), 7, None)
     assert_allclose(grid[-1] / grid[0], 1e-3)
     assert_allclose(grid[1:] / grid[:-1], grid[1] / grid[0])
-    at = descend(Descent(problem(alpha=1.001 * grid[0])), tol=1e-12, max_iter=99).w
-    below = descend(Descent(problem(alpha=0.98 * grid[0])), tol=1e-12, max_iter=99).w
-    assert not at.any()
-    assert below.any()
     assert_allclose(geometric_alphas(problem(), 1, None), grid[:1])
-
-
-def test_the_grid_of_l2_begins_where_zero_is_nearly_optimal():
+    for share, moves in ((1.001, False), (0.98, True)):
+        descent = Descent(problem(alpha=share * grid[0]))
+        assert descend(descent, tol=1e-12, max_iter=99).w.any() == moves
     grid = geometric_alphas(problem(penalty="l2"), 5, None)
     assert_allclose(grid[-1] / grid[0], 1e-6)
-    made = problem(penalty="l2", alpha=grid[0])
-    start = made.at(np.zeros(8))
+    start = problem(penalty="l2", alpha=grid[0]).at(np.zeros(8))
     assert_allclose(start.gap, 0.01 * start.value)
-
-
-def test_alphas_are_sorted_and_used_once():
-    found = domination_path(DATA.X, DATA.y, DATA.qid, alphas=[1, 100, 10, 1])
-    assert found.alphas.tolist() == [100, 10, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -125,11 +127,7 @@ def test_weight_zero_equals_no_row_under_margins(margin, absent):
 
 def test_a_function_cannot_change_the_labels():
     data = dataset()
-
-    def spoil(y):
-        y[:] = 0.0
-        return np.arange(len(y))
-
+    spoil = lambda y: y.__imul__(0.0) + np.arange(len(y))  # noqa: E731
     Layering.of(data, layers=spoil, margin=spoil)
     assert data.labels.tolist() == LABELS
 
@@ -168,18 +166,15 @@ def test_margins_in_a_word():
     [
         ("exp", "or a square table over the layers, got 'exp'"),
         (("log", "1"), r"k1 of margin \('log', '1'\) must be a finite number, got '1'"),
-        (("log", 1, np.inf), "k2 of margin .* must be a finite number, got inf"),
         (np.nan, "margin must be finite, got nan"),
         (True, "got True"),
         ([[1, 2], [3]], "margin must be None, a number, 'log' or 'linear'"),
-        (np.zeros((2, 2, 2)), "margin must be None, a number, 'log' or 'linear'"),
         (np.zeros(5), r"one number for each of 6 rows, got an array of shape \(5,\)"),
         (
             [0, 1, 2, np.nan, 4, 5],
             "margin is nan at row 3, which has label 5; margins must be finite",
         ),
         (lambda y: y[1:], r"margin\(labels\) must be one number .* shape \(5,\)"),
-        (lambda y: y - np.inf, r"margin\(labels\) is -inf at row 0"),
         (np.zeros((2, 5)), r"shape \(2, 5\), but the data have 5 layers \(0, 1, 2, 3, 5\)"),
         (np.full((5, 5), np.nan), r"margin\[1, 0\], of layer 1 over layer 0, is nan"),
         (("linear", 1e308, 0), "of the labels is not finite"),
@@ -190,37 +185,13 @@ def test_a_wrong_margin_is_told(margin, message):
         Layering.of(dataset(), margin=margin)
 
 
-def test_the_logarithm_names_row_and_label():
-    data = dataset([-3, -1, 0, 1, 2, 3], ["a", "b", "a", "b", "a", "b"])
-    message = "row 2, above the lowest layer of its query, has label 0; use 'linear'"
-    with pytest.raises(ValueError, match=message):
-        Layering.of(data, margin="log")
-
-
 def test_the_logarithm_does_not_look_at_the_lowest_layer():
     data = dataset([-3, 0, 1, 2], [0, 1, 0, 1])
     assert_allclose(by_row(Layering.of(data, margin="log")), [0, 0, 0, np.log(2)])
 
 
-@pytest.mark.parametrize("margin", [1e308, np.full(6, 1e308), np.full((5, 5), -1e300)])
-def test_margins_whose_sums_overflow_are_told(margin):
-    with pytest.raises(ValueError, match=r"a margin is .* in size, and sums of margins would"):
-        Layering.of(dataset(), margin=margin)
-
-
-@pytest.mark.parametrize(
-    ("layers", "message"),
-    [
-        ("grades", "layers must be 'labels', 'binary' or a function of the labels, got 'grades'"),
-        (np.arange(6.0), r"layers must be 'labels', 'binary' or a function .* got array"),
-        (lambda y: y[:3], r"layers\(labels\) must be one number for each of 6 rows.*\(3,\)"),
-        (lambda y: ["x"] * len(y), "dtype <U1"),
-        (lambda y: np.where(y == 5, np.nan, y), "is nan at row 3, which has label 5"),
-    ],
-)
-def test_wrong_layers_are_told(layers, message):
-    with pytest.raises(ValueError, match=message):
-        Layering.of(dataset(), layers=layers)
+NEGATIVE = dataset([-3, -1, 0, 1, 2, 3], ["a", "b", "a", "b", "a", "b"])
+HUGE = [1e308, np.full(6, 1e308), np.full((5, 5), -1e300)]
 
 
 @pytest.mark.parametrize(
@@ -233,15 +204,30 @@ def test_wrong_layers_are_told(layers, message):
         (dataset(), {"layers": np.zeros_like}, r"two layers by layers\(labels\); check"),
         (dataset(weight=[0, 1, 0, 1, 0, 0]), {}, "have weight zero"),
         (dataset(), {"query_weight": np.zeros(2)}, "have weight zero"),
+        (dataset(), {"query_weight": np.ones(3)}, r"shape \(3,\), but there are 2 queries"),
+        (
+            *(dataset(), {"query_weight": np.ones(2), "pooled": True}),
+            "no meaning with pooled=True.*use sample_weight",
+        ),
+        (
+            *(NEGATIVE, {"margin": "log"}),
+            "row 2, above the lowest layer of its query, has label 0; use 'linear'",
+        ),
+        *((dataset(), {"margin": each}, "in size, and sums of margins would") for each in HUGE),
+        *(
+            (dataset(), {"layers": layers}, message)
+            for layers, message in [
+                ("grades", "layers must be 'labels', 'binary' or a function .* got 'grades'"),
+                (np.arange(6.0), "layers must be 'labels', 'binary' or a function .* got array"),
+                (lambda y: y[:3], r"layers\(labels\) must be one number for each of 6.*\(3,\)"),
+                (lambda y: ["x"] * len(y), "dtype <U1"),
+                (lambda y: np.where(y == 5, np.nan, y), "is nan at row 3, which has label 5"),
+            ]
+        ),
     ],
 )
-def test_nothing_to_dominate_is_told(data, options, message):
-    with pytest.raises(NoPairsError, match=message):
+def test_layers_that_cannot_be_made_are_told(data, options, message):
+    is_empty = "queries has two|same la|two layers|weight zero"
+    error = NoPairsError if re.search(is_empty, message) else ValueError
+    with pytest.raises(error, match=message):
         Layering.of(data, **options)
-
-
-def test_query_weights_must_fit():
-    with pytest.raises(ValueError, match=r"no meaning with pooled=True.*use sample_weight"):
-        Layering.of(dataset(), pooled=True, query_weight=np.ones(2))
-    with pytest.raises(ValueError, match=r"shape \(3,\), but there are 2 queries"):
-        Layering.of(dataset(), query_weight=np.ones(3))

@@ -174,9 +174,8 @@ def test_random_numbers_are_those_of_xoshiro(seed, first):
 
 
 def test_a_stream_goes_on_from_its_state():
-    random = _core.Random(7)
+    random, other = _core.Random(7), _core.Random(0)
     random.numbers(3)
-    other = _core.Random(0)
     other.state = random.state
     assert other.numbers(5).tolist() == random.numbers(5).tolist()
     for state, message in ((np.zeros(4), "all zeros"), (np.ones(3), "length 3, expected 4")):
@@ -199,15 +198,6 @@ def cells(**changes: Any) -> dict[str, Any]:
     return given | changes
 
 
-def test_rows_of_a_cell_are_drawn_by_their_weights():
-    weights = {"row_weights": np.array([1.0, 0.0, 1.0, 3.0]), "restarts": np.array([0, 2])}
-    given = cells(n_losers=np.array([2, 2]), **weights)
-    winners, losers = _core.cell_sampler(**given).draw(_core.Random(2), 14_000)
-    assert set(losers.tolist()) == {4}
-    # Cell 0 (4/7): row 7 three times of four; cell 1 (3/7): always.
-    assert stats.binomtest(int((winners == 7).sum()), 14_000, 6 / 7).pvalue > 1e-3
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -216,15 +206,12 @@ def test_rows_of_a_cell_are_drawn_by_their_weights():
         ({"n_winners": np.array([2, 2**63 - 1])}, "winners of cell 1"),
         ({"n_winners": np.array([2])}, "n_winners has length 1, expected 2"),
         ({"rows": np.array([4, -2, 9, 7])}, "no row -2"),
-        ({"weights": np.array([1.0, -1.0])}, "weight 1 must be finite and >= 0"),
         ({"weights": np.array([np.nan, 1.0])}, "weight 0 must be finite"),
         ({"weights": np.zeros(2)}, "none of the 2 weights is > 0"),
         ({"row_weights": np.ones(3)}, "4 rows but 3 row weights"),
-        ({"row_weights": np.array([1.0, np.nan, 1.0, 1.0])}, "row weight 1 must be finite"),
         ({"row_weights": np.array([0.0, 0.0, 1.0, 1.0])}, "elements 0 to 1 .* vanish"),
         ({"row_weights": np.ones(4), "restarts": np.array([0, 2])}, "cross a restart .* at 2"),
         ({"row_weights": np.ones(4), "restarts": np.array([1])}, "increase from 0"),
-        ({"restarts": np.array([0])}, "without row_weights"),
     ],
 )
 def test_cells_out_of_place_are_refused(changes, message):
@@ -237,18 +224,18 @@ FLAT_QUERY, TWO_ROWS = (OFFSETS, None, SAME, TWO), np.arange(2)
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("make", "given", "message"),
     [
-        (lambda: _core.rejection_sampler(*FLAT_QUERY, None), "no draw would be accepted"),
-        (lambda: _core.query_level_sampler(*FLAT_QUERY, np.ones(1)), "no rows to draw from"),
-        (lambda: _core.level_sampler(*FLAT_QUERY, np.ones(1), None), "none of the 0 weights"),
-        (lambda: _core.rejection_sampler(OFFSETS, -TWO_ROWS, SAME, TWO, None), "does not exist"),
-        (lambda: Case("pairs").sampler.core.draw(_core.Random(0), -1), "n must be >= 0, got -1"),
+        (_core.rejection_sampler, (*FLAT_QUERY, None), "no draw would be accepted"),
+        (_core.query_level_sampler, (*FLAT_QUERY, np.ones(1)), "no rows to draw from"),
+        (_core.level_sampler, (*FLAT_QUERY, np.ones(1), None), "none of the 0 weights"),
+        (_core.rejection_sampler, (OFFSETS, -TWO_ROWS, SAME, TWO, None), "does not exist"),
+        (Case("pairs").sampler.core.draw, (_core.Random(0), -1), "n must be >= 0, got -1"),
     ],
 )
-def test_the_core_refuses_queries_that_it_could_not_draw_from(draw, message):
+def test_the_core_refuses_queries_that_it_could_not_draw_from(make, given, message):
     with pytest.raises(ValueError, match=message):
-        draw()
+        make(*given)
 
 
 # ---- errors -------------------------------------------------------------------------------------

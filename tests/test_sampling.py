@@ -22,15 +22,6 @@ def queries_of(sizes, n_labels, seed=0):
     return Queries.of(labels, np.repeat(np.arange(len(sizes)), sizes))
 
 
-def test_short_queries_are_taken_whole():
-    queries = queries_of([20] * 50, 3)
-    sample, positions, weight = sample_queries(queries, 200, seed=0)
-    assert (weight == 1).all()
-    assert set(np.diff(sample.offsets)) == {20}
-    assert (sample.levels == queries.levels[positions]).all()
-    assert 200 <= sample.n_rows <= 220
-
-
 def test_rows_of_a_long_query_stand_for_their_level():
     """Every level is there, and any two levels keep the weight of their pairs."""
     queries = queries_of([5000, 4000], 6)
@@ -67,10 +58,3 @@ def test_sums_over_the_sampled_pairs_are_unbiased():
     error = np.std(found) / np.sqrt(len(found))
     assert error < 0.01 * truth
     assert abs(np.mean(found) - truth) < 4 * error
-
-
-def test_without_levels_to_speak_of_any_rows_are_drawn():
-    queries = Queries.of(np.random.default_rng(0).permutation(3000))
-    sample, _, weight = sample_queries(queries, 300, seed=0)
-    assert sample.n_rows == 300
-    assert_allclose(weight, 10)

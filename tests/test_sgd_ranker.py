@@ -1,16 +1,22 @@
-"""SGDRanker: the laws of its objective, what a fit records, and what it refuses."""
+"""SGDRanker and its search: what fits and streams record, equal to fits by hand, and refusals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from linrank import ConvergenceWarning, NoPairsError, make_ranking
+from linrank import ConvergenceWarning, NoPairsError, evaluate, make_ranking
+from linrank.data.dataset import Dataset
+from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from papers import RankSVM, SGDRanker
+from linrank.search import sgd as sgd_tuning
+from linrank.search.folds import deal
+from linrank.search.sgd import tune_sgd
+from linrank.stochastic.descent import Learner, course_over
+from linrank.stochastic.samplers import pair_sampler
+from papers import RankSVM, SGDRanker, SGDRankerCV
 
 STEPS = 20_000
 
@@ -54,20 +60,6 @@ def test_the_model_knows_how_it_was_made(data):
     assert {key: ranker.model_.training[key] for key in known} == known
     assert "pegasos" in repr(ranker.model_)
     assert fit(data).model_.training["objective"] is None
-
-
-@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-def test_scaling_equals_scaled_rows(data, scale, store):
-    X = np.asarray(data.X) * np.logspace(-3, 3, 6)
-    params = {"n_steps": 2000, "alpha": 1e-2, "random_state": 0}
-    ranker = SGDRanker(scale=scale, **params).fit(store(X), data.y, qid=data.qid)
-    scaling = Scaling.fit(scale, type(data.rows)(X))
-    by_hand = scaling.transform(type(data.rows)(X), data.queries).values
-    by_hand = by_hand * (1.0 if scaling.factors is None else scaling.factors)
-    direct = SGDRanker(**params).fit(by_hand, data.y, qid=data.qid)
-    assert_allclose(scaling.unfold(ranker.coef_), direct.coef_, rtol=1e-6, atol=1e-9)
-    assert_allclose(ranker.predict(X, qid=data.qid), direct.predict(by_hand), rtol=1e-6, atol=1e-9)
 
 
 def test_a_copy_that_does_not_fit_the_memory_is_refused(data, monkeypatch):
@@ -164,13 +156,9 @@ def test_what_changes_within_a_stream_is_told(data):
         ranker.partial_fit(data.X[:, :5], data.y, qid=data.qid)
     with pytest.raises(ValueError, match="rows came with qid before and now without"):
         ranker.partial_fit(data.X, data.y)
-    for name, value in {"alpha": 0.2, "steps_per_row": 8.0, "buffer_mb": 1}.items():
-        before = ranker.get_params()[name]
-        ranker.set_params(**{name: value})
-        told = rf"{name} was {before} when the stream began and is {value} now"
-        with pytest.raises(ValueError, match=told):
-            ranker.partial_fit(data.X, data.y, qid=data.qid)
-        ranker.set_params(**{name: before})
+    told = "alpha was 0.1 when the stream began and is 0.2 now"
+    with pytest.raises(ValueError, match=told):
+        ranker.set_params(alpha=0.2).partial_fit(data.X, data.y, qid=data.qid)
 
 
 def test_a_batch_without_names_does_not_take_them_from_the_model(data):
@@ -210,3 +198,125 @@ def test_qid_reaches_partial_fit_by_routing():
 def test_wrong_parameters_are_told(data, params, message):
     with pytest.raises(ValueError, match=message):
         fit(data, **params)
+
+
+# ---- the search ---------------------------------------------------------------------------------
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
+
+ALPHAS = [1e-1, 1e-2, 1e-3]
+FEW = 3000
+
+
+@pytest.fixture(scope="module")
+def shuffled():
+    shuffled = make_ranking(n_queries=24, n_features=6, n_levels=3, dtype="float64", random_state=3)
+    shuffled = Scaling.fit("standard", shuffled.rows).applied(shuffled)
+    return shuffled.select(np.random.default_rng(0).permutation(shuffled.n_rows))
+
+
+def search(shuffled, **params):
+    params = {"alphas": ALPHAS, "n_steps": FEW, "random_state": 0, "cv": 3, **params}
+    return SGDRankerCV(**params).fit(shuffled.X, shuffled.y, qid=shuffled.qid)
+
+
+# ---- equal to the same by hand ------------------------------------------------------------------
+
+
+def test_folds_of_queries_equal_the_same_by_hand(shuffled):
+    """The training part of a fold is drawn by a mask over queries."""
+    found = search(shuffled)
+    for k, fold in enumerate(deal(shuffled, 3)):
+        keep = np.ones(24, dtype=bool)
+        keep[np.isin(shuffled.queries.ids, shuffled.qid[fold.valid])] = False
+        sampler = pair_sampler(shuffled.queries, keep=keep)
+        valid = shuffled.select(fold.valid)
+        for j, alpha in enumerate(ALPHAS):
+            run = course_over(shuffled.rows, sampler, [Learner("pegasos", alpha)], FEW, seed=0)
+            run.until(FEW)
+            scores = valid.X @ run.weights()[0]
+            measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]
+            assert_allclose(found.scores_[k, 0, j], measure, rtol=1e-12)
+
+
+def test_training_on_part_of_a_query_is_allowed_and_copies(shuffled):
+    """A list of row numbers may leave out rows of training queries."""
+    fold = deal(shuffled, 3)[0]
+    some = fold.train[::2]
+    found = search(shuffled, cv=[(some, fold.valid)])
+    part, valid = shuffled.select(some), shuffled.select(fold.valid)
+    one = SGDRanker(alpha=1e-2, n_steps=FEW, random_state=0).fit(part.X, part.y, qid=part.qid)
+    measure = evaluate(valid.y, one.predict(valid.X), qid=valid.qid)["ndcg@10"]
+    assert_allclose(found.scores_[0, 0, 1], measure, rtol=1e-12)
+
+
+def test_whole_queries_are_trained_on_without_a_copy(shuffled, monkeypatch):
+    """No part is taken out, not even to be scored; each row is scored once."""
+    all_vary = lambda rows, *_: np.ones(rows.shape[1], dtype=bool)  # noqa: E731
+    monkeypatch.setattr("linrank.methods.ground.varying_columns", all_vary)  # looks at rows too
+    taken, take = [], DenseRows.take
+    monkeypatch.setattr(Dataset, "select", lambda self, rows: pytest.fail("rows were copied"))
+    monkeypatch.setattr(
+        DenseRows, "take", lambda self, rows: taken.append(rows) or take(self, rows)
+    )
+    search(shuffled)
+    scored = np.concatenate([rows for rows in taken if not isinstance(rows, slice)])
+    assert_array_equal(np.sort(scored), np.arange(shuffled.n_rows))
+
+
+def test_weights_reach_the_folds(shuffled):
+    weight = np.where(np.arange(24) < 12, 0.0, 1.0)
+    by_row = shuffled.queries.scatter(np.repeat(weight, np.diff(shuffled.queries.offsets)))
+    kept = shuffled.select(by_row > 0)
+    options = {"n_steps": FEW, "random_state": 0}
+    found = SGDRankerCV(ALPHAS, cv=(shuffled.X, shuffled.y, shuffled.qid), **options)
+    found.fit(shuffled.X, shuffled.y, qid=shuffled.qid, query_weight=by_row)
+    assert found.n_pairs_ == kept.queries.n_pairs
+    plain = SGDRankerCV(ALPHAS, cv=(shuffled.X, shuffled.y, shuffled.qid), **options)
+    plain.fit(shuffled.X, shuffled.y, qid=shuffled.qid)
+    assert not np.array_equal(plain.scores_, found.scores_)
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def test_what_a_search_records(shuffled):
+    given = {"alphas": [1e-3, 1e-1, 1e-3, 1e-2], "algorithms": ["pa", "pegasos"]}
+    ranker = search(shuffled, record="exact", **given)
+    assert_array_equal(ranker.alphas_, ALPHAS)
+    assert (ranker.algorithms_, ranker.scores_.shape) == (("pa", "pegasos"), (3, 2, 3))
+    assert ranker.history_["objective"][-1] == ranker.objective_
+    assert (ranker.n_steps_, ranker.n_pairs_) == (FEW, shuffled.queries.n_pairs)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alphas": [1.0, 0.0]}, r"alphas\[1\] is 0; all must be finite and > 0"),
+        ({"alphas": "all"}, "alphas must be 'auto' or numbers"),
+        ({"algorithms": "adam"}, "algorithms must be some of .*, got 'adam'"),
+        ({"algorithms": ()}, "at least one"),
+        ({"algorithms": ("pa", "pa")}, "must be different"),
+        ({"n_steps": 2.5}, "n_steps must be an integer >= 1, got 2.5"),
+    ],
+)
+def test_wrong_grids_are_told(shuffled, params, message):
+    with pytest.raises(ValueError, match=message):
+        search(shuffled, **params)
+
+
+def test_a_fault_in_one_fold_ends_the_others(shuffled, monkeypatch):
+    """Without the call-off the first fold would go on for 10^12 steps."""
+    folds, part_of = deal(shuffled, 2), sgd_tuning._Part.of
+
+    def faulty(shuffled, fold, *others):
+        if fold is folds[1]:
+            raise KeyboardInterrupt
+        return part_of(shuffled, fold, *others)
+
+    monkeypatch.setattr(sgd_tuning._Part, "of", faulty)
+    with pytest.raises(KeyboardInterrupt):
+        tune_sgd(shuffled, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)

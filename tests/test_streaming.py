@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
-from collections import deque
 
 import numpy as np
 import pytest
@@ -68,17 +67,16 @@ def test_anything_that_is_a_matrix_is_food(kind, dtype):
     np.testing.assert_allclose(model.weights(), expected.weights(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_pickled_trainer_goes_on():
-    data = ranking()
-    for n in range(5):
-        one = trainer(memory=30_000, average="uniform")
-        for k in range(n):
-            one.feed(data.X, data.y, data.qid + 100 * k)
-        other = pickle.loads(pickle.dumps(one))
-        for model in (one, other):
-            model.feed(data.X, data.y, data.qid)
-        assert np.array_equal(one.weights(), other.weights())
-        assert one.counts == other.counts
+@pytest.mark.parametrize("n", range(5))
+def test_a_pickled_trainer_goes_on(n):
+    data, one = ranking(), trainer(memory=30_000, average="uniform")
+    for k in range(n):
+        one.feed(data.X, data.y, data.qid + 100 * k)
+    other = pickle.loads(pickle.dumps(one))
+    for model in (one, other):
+        model.feed(data.X, data.y, data.qid)
+    assert np.array_equal(one.weights(), other.weights())
+    assert one.counts == other.counts
 
 
 @pytest.mark.parametrize(
@@ -213,15 +211,13 @@ def test_columns_that_come_late_and_storage_that_changes(tmp_path):
 def test_a_finished_run_may_go_on_to_more_passes(tmp_path):
     data, saved = tmp_path / "data", str(tmp_path / "c")
     data.write_bytes(text_of())
-    three = learn(stream_run(data, passes=3))
     one = learn(stream_run(data, passes=1))
     one.save(saved)
-    assert one.is_finished
     again = stream_run(data, passes=3)
     again.resume(saved)
-    assert (again.is_finished, again.pass_number) == (False, 2)
-    learn(again)
-    assert np.array_equal(again.weights(), three.weights())
+    assert (one.is_finished, again.is_finished, again.pass_number) == (True, False, 2)
+    three = learn(stream_run(data, passes=3)).weights()
+    assert np.array_equal(learn(again).weights(), three)
 
 
 def test_each_pass_makes_each_pair_once(tmp_path):
@@ -242,38 +238,34 @@ def test_features_are_counted_from_the_first_that_occurs(tmp_path):
         assert (run.first_feature, run.weights().shape) == (base, (1, n))
 
 
-def test_other_options_and_other_data_are_refused(tmp_path):
+def test_other_data_are_refused(tmp_path):
     data, other, saved = tmp_path / "data", tmp_path / "other", str(tmp_path / "c")
     data.write_bytes(text_of())
-    asked = {"--alpha": 1e-4, "--seed": 1}
-    learn(stream_run(data, options=asked), until=17).save(saved)  # in the second pass
-    for options, match in (
-        (asked | {"--alpha": 1e-3}, r"was written with --alpha 0.0001, now it is 0.001"),
-        ({"--alpha": 1e-4}, "was written with --seed 1, now it is None"),
-        (asked | {"--x": 2}, "written with --x None, now it is 2"),
-    ):
-        with pytest.raises(CheckpointError, match=match):
-            stream_run(data, options=options).resume(saved)
+    learn(stream_run(data, options={"--y": 1}), until=17).save(saved)  # in the second pass
+    with pytest.raises(CheckpointError, match="written with --x None, now it is 2"):
+        stream_run(data, options={"--y": 1, "--x": 2}).resume(saved)
     # Other texts, and batches that do not end where the checkpoint was made.
     texts = (text_of(seed=1), text_of(50), text_of().split(b"\n", 3)[3])
     for text, n_bytes in (*((text, 1000) for text in texts), (text_of(), 1300)):
         other.write_bytes(text)
-        run = stream_run(other, batch_bytes=n_bytes, options=asked)
+        run = stream_run(other, batch_bytes=n_bytes, options={"--y": 1})
         run.resume(saved)
         with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
             learn(run)
 
 
-def test_data_that_change_between_passes(tmp_path):
+def test_data_that_change_between_passes(tmp_path, monkeypatch):
     data = tmp_path / "data"
     data.write_bytes(text_of())
-    stream = stream_run(data)
-    batches = iter(stream)
-    while stream.trainer.counts.rows < 300:
-        stream.learn(next(batches)[0])
-    data.write_bytes(text_of(301))
+    stream, end_pass = stream_run(data), Stream._end_pass
+
+    def change(self):
+        end_pass(self)
+        data.write_bytes(text_of(301))
+
+    monkeypatch.setattr(Stream, "_end_pass", change)
     with pytest.raises(DataFormatError, match="has changed between two passes: 14,015 bytes"):
-        deque(map(stream.learn, (text for text, _ in batches)))
+        learn(stream)
 
 
 def test_a_checkpoint_of_something_else(tmp_path):
@@ -290,15 +282,7 @@ def test_streams_have_one_pass():
     for source in ("-", io.BytesIO(b"")):
         with pytest.raises(ValueError, match="2 passes need a file that can be opened again"):
             stream_run(source)
-    run = learn(stream_run(io.BytesIO(text_of()), passes=1))
-    assert run.trainer.counts.rows == 300
-
-
-def test_a_stream_without_pairs_ends_with_the_reason(tmp_path):
-    data = tmp_path / "data"
-    data.write_bytes(b"".join(b"1 qid:%d 1:1\n" % k for k in range(100)))
-    with pytest.raises(NoPairsError, match=f"{data}: .*all 100 labels are 1"):
-        learn(stream_run(data))
+    assert learn(stream_run(io.BytesIO(text_of()), passes=1)).trainer.counts.rows == 300
 
 
 def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):

@@ -80,7 +80,7 @@ def _lower(
         w: Array = point.w.copy()
         w[features] = after
         change = after - before
-        if _is_lower(point.moved_to(w, part.moved(1.0, change, part.image(change)).z), point):
+        if _is_lower(point.at_scores(w, part.moved(1.0, change, part.image(change)).z), point):
             return w
         step *= 0.5
     return None

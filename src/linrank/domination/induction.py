@@ -76,7 +76,7 @@ class InductionResult(Result):
         entered = [done.features for done in self.rounds]
         return np.concatenate(entered) if entered else np.empty(0, dtype=np.int64)
 
-    def validated(self, measures: Sequence[float]) -> InductionResult:
+    def with_measures(self, measures: Sequence[float]) -> InductionResult:
         """The same with the measures of validation data, one for each entry of the history."""
         rounds = [replace(done, validation=float(measures[done.last])) for done in self.rounds]
         return replace(self, rounds=tuple(rounds))
@@ -102,7 +102,7 @@ def induce(
     descent : Descent
         Where to start, mostly at 0; features that have a weight there are in from the start.
     n_features_per_round : int
-        Features that enter a round, at most.
+        Features that enter per round, at most.
     tol : float
         Least promise, relative to F, of a feature that enters; and the largest certified gap,
         relative to F, of the features that are in (without a penalty: the least decrease that a

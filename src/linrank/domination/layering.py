@@ -51,7 +51,7 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
     if form is None:
         return None
     if form == "named":
-        shift = _of_labels(*_named(margin), labels, queries)
+        shift = _of_labels(*_parse_named(margin), labels, queries)
     elif form == "number":
         if not np.isfinite(margin):
             raise ValueError(f"margin must be finite, got {float(margin)}")
@@ -98,7 +98,7 @@ def describe_margin(margin: Any) -> str | None:
     """A margin in a word, for the summary of a model: ``1``, ``log:1,2.7``, ``table``, ..."""
     form = margin_form(margin)
     if form == "named":
-        name, k1, k2 = _named(margin)
+        name, k1, k2 = _parse_named(margin)
         return name if (k1, k2) == (1.0, 0.0) else f"{name}:{k1:g},{k2:g}"
     return f"{float(margin):g}" if form == "number" else form
 
@@ -106,7 +106,7 @@ def describe_margin(margin: Any) -> str | None:
 # ---- the forms ----------------------------------------------------------------------------------
 
 
-def _named(margin: Any) -> tuple[str, float, float]:
+def _parse_named(margin: Any) -> tuple[str, float, float]:
     """(function, k1, k2) of ``"log"``, ``("log", k1)`` or ``("log", k1, k2)``."""
     name, *constants = [margin] if isinstance(margin, str) else list(margin)
     if name not in FUNCTIONS or len(constants) > 2:
@@ -312,12 +312,12 @@ class Layering(PickledFields):
         queries = Queries.of(data.labels) if pooled else data.queries
         layer = _layer_values(layers, data.labels)
         if queries is not data.queries or layer is not data.labels:
-            queries = _ranked(queries, layer)
+            queries = _rank_layers(queries, layer)
         if queries.n_pairs == 0:
             raise NoPairsError(_nothing_message(queries, layers))
         if data.weight is not None and not data.weight.all():
             layer = _without_weightless(layer, data.weight, queries)
-            queries = _ranked(queries, layer)
+            queries = _rank_layers(queries, layer)
         weight = data.weight
         row_weight = None if weight is None else np.ascontiguousarray(queries.gather(weight))
         c = _query_weight(query_weight, queries, pooled)
@@ -362,7 +362,7 @@ def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
     return labels if layers == "labels" else (labels > 0).astype(np.float64)
 
 
-def _ranked(queries: Queries, layer: Array) -> Queries:
+def _rank_layers(queries: Queries, layer: Array) -> Queries:
     """The same queries with ranked layers in place of ranked labels."""
     levels, n_levels = _core.rank_levels(layer, queries.offsets, queries.order, 1)
     return replace(queries, levels=levels, n_levels=n_levels)

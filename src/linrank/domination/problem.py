@@ -24,7 +24,7 @@ class DominationLoss(CoreLoss):
     """``L(z) = Σ_q c_q Σ_i u_i log(1 + Σ_(j in D(i)) u_j exp(m_j - m_i + Δ(i, j)))``.
 
     ``m = z - s``, and D(i) are the rows of lower layers in i's query; see `Layering`. A point costs
-    O(n) and one exponential a row, a product O(n); K² more for the K layers of a query where
+    O(n) and one exponential per row, a product O(n); K² more for the K layers of a query where
     margins come from a table.
 
     Parameters
@@ -180,7 +180,7 @@ class PenalizedPoint:
             return self.risk.value + self.alpha * float(np.abs(w).sum())
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
-    def moved_to(self, w: Array, scores: Array) -> PenalizedPoint:
+    def at_scores(self, w: Array, scores: Array) -> PenalizedPoint:
         """The same problem at another ``w``, whose scores are known."""
         return replace(self, risk=RiskPoint(self.risk.risk, w, scores))
 

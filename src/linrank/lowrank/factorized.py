@@ -94,7 +94,7 @@ def train_factorized(
     constraint : {"box", "ball"}
         Where the factors may lie.
     tol : float, optional
-        Stop when f falls by at most ``tol·|f|`` an epoch, on average over five, and its
+        Stop when f falls by at most ``tol·|f|`` per epoch, on average over five, and its
         linearization promises at most ``1e4·tol·|f|``; None for 1e-6.
     max_iter : int, optional
         Epochs at most, >= 1; None for 2000.

@@ -186,10 +186,10 @@ class Leading:
         """Sum of the squares of those, M being the matrix decomposed: ``‖M - Q Qᵀ M‖²``."""
         if self.n_others == 0:
             return 0.0
-        others = M - self.weighted(M, self.values) if self.rank else M
+        others = M - self.with_gains(M, self.values) if self.rank else M
         return float(np.vdot(others, others))
 
-    def weighted(self, M: Array, gains: Array) -> Array:
+    def with_gains(self, M: Array, gains: Array) -> Array:
         """``Σ_k gains_k u_k v_kᵀ``, M being the matrix decomposed: ``Q diag(gains/σ) Qᵀ M``."""
         Q = self.vectors
         scaled = Q * (gains / self.values)
@@ -226,7 +226,7 @@ def svt(M: Array, threshold: float) -> Array:
     found = leading(M, threshold)
     if found.rank == 0:
         return np.zeros_like(M)
-    return found.weighted(M, found.values - threshold)
+    return found.with_gains(M, found.values - threshold)
 
 
 def _eigenpairs(gram: Array, threshold: float) -> tuple[Array, Array]:

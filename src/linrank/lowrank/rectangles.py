@@ -1,4 +1,4 @@
-"""Rectangles: one dual variable for each pair, a dense matrix a query, all in one flat buffer."""
+"""Rectangles: one dual variable for each pair, a dense matrix per query, all in one flat buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linrank.data.rows import Array
 from linrank.pairs import Pairs
 from linrank.system.resources import PickledFields, cached_property, check_fits, too_small
 
-BUFFERS = 4  # α, the best α so far, A and what couples them: eight bytes an entry each
+BUFFERS = 4  # α, the best α so far, A and what couples them: eight bytes per entry each
 
 
 @dataclass(frozen=True, eq=False)

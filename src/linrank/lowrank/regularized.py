@@ -252,7 +252,7 @@ class Splitting:
             if found.rank:
                 M = self.rectangles.block_of(self.y, k)
                 gains = rule.slope[k] * found.values - rule.intercept[k]
-                s = found.weighted(M, gains).reshape(-1)
+                s = found.with_gains(M, gains).reshape(-1)
             am, a_s, ym, ys = rule.mixture[k].tolist()
             change = self.rectangles.core.settle(k, s, am, a_s, ym, ys, self.a, self.y)
             return found, self.rho[k] * change

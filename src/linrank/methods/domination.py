@@ -75,7 +75,7 @@ def train(task: Task) -> Trained:
         where = (ground.place, _recipe(ground), ground.scaling)
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
-        return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
+        return _with_sparsity(ground.conclude(result, settings, n_pairs=n_pairs), result)
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
     seed = seed_of(p.random_state)
     asked |= {"seed": seed, "scale": ground.scaling.factors}
@@ -87,7 +87,7 @@ def train(task: Task) -> Trained:
         return certify(found, _problem(ground, alpha=p.alpha)) if is_other else found
 
     settings = describe_parameters(ground.columns, seed=seed, **options)
-    return _shown(ground.conclude(result, settings, best=best), result)
+    return _with_sparsity(ground.conclude(result, settings, best=best), result)
 
 
 _SOLVING = ("solver", "tol", "max_iter")  # how a problem is solved; all else says what it is
@@ -167,13 +167,13 @@ def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> An
     return own
 
 
-def _shown(trained: Trained, last: Any) -> Trained:
+def _with_sparsity(trained: Trained, last: Any) -> Trained:
     """With what is to be shown of sparse models, and the rounds up to the ``last`` iterate."""
     model, monitor = trained.model, trained.monitor
     shown = {"n_nonzero": model.n_nonzero, "density": model.density}  # type: ignore[union-attr]
     if isinstance(last, InductionResult):
         if monitor is not None and monitor.keys:
-            last = last.validated(monitor.history[monitor.keys[-1]])
+            last = last.with_measures(monitor.history[monitor.keys[-1]])
         shown |= {"rounds": last.rounds, "feature_order": last.order}
     else:
         shown |= {"rounds": None, "feature_order": None}

@@ -118,7 +118,7 @@ def draw_from_chunks(
 ) -> dict[Draw, DrawnPairs]:
     """The pairs of each draw, from all chunks by their masses, with copies of their rows.
 
-    One stream of random numbers a draw goes on from chunk to chunk: of one chunk the pairs are
+    One stream of random numbers per draw goes on from chunk to chunk: of one chunk the pairs are
     those of `DrawnPairs.of`.
     """
     if not draws:

@@ -108,7 +108,7 @@ class StreamTrainer:
     """Models that learn from a stream of rows, within bounded memory.
 
     A batch of new rows makes pairs among its rows and with those that the buffer remembers; then
-    ``steps_per_row`` steps a row are taken on pairs drawn from these. Complete or partial queries
+    ``steps_per_row`` steps per row are taken on pairs drawn from these. Complete or partial queries
     may come in any order.
 
     Parameters

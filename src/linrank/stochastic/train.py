@@ -234,7 +234,7 @@ class Order:
         `record`, or, with `validation`, of pairs sampled there. While the weights are worse for
         the training data than w = 0, no milestone counts.
     record : {None, "sampled", "exact"}
-        The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
+        The objective to compute at milestones, four per decade: on 16,384 pairs, or on all.
     seed : int
         Of the pairs. The same seed gives the same bits, whatever `n_jobs`.
     w0 : array, optional
