@@ -19,7 +19,7 @@ from linrank.choices import COUNTED, COUNTINGS
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
-from linrank.losses.base import Dual, Errors, PairLoss
+from linrank.losses.base import Errors, HingeKind, PairLoss, SquaredHingeKind
 from linrank.objective import Term
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Recorder, Result
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 # ---- ways of counting violated pairs -------------------------------------------------------------
 
 
-class PublishedLoss(PairLoss):
+class PublishedLoss(SquaredHingeKind, PairLoss):
     """``l(ξ) = max(0, ξ)²`` over all pairs as published: one thread, double, no gains."""
 
     def __init__(self, pairs: Pairs) -> None:
@@ -85,10 +85,6 @@ class PublishedLoss(PairLoss):
         slacks = float((unit * reach * weight).sum())
         primal = slacks if self.has_kink else value
         return Errors(value, primal, slacks, float(np.sqrt((lengths * slope * slope).sum())))
-
-    def dual(self, point: Any, errors: Errors) -> Dual:
-        """``α = 2Cωξ``."""
-        return Dual(2.0 * (point.sum_of_slacks - errors.dual), point.value + errors.value)
 
 
 class Counted(PublishedLoss):
@@ -131,7 +127,7 @@ class HingePoint(NamedTuple):
     gradient: Array
 
 
-class TreeHinge(Counted):
+class TreeHinge(HingeKind, Counted):
     """``l(ξ) = max(0, ξ)`` over all pairs: the oracle of TreeRankSVM, by default on its tree.
 
     The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
@@ -144,8 +140,6 @@ class TreeHinge(Counted):
         One of `linrank.choices.COUNTINGS`.
     """
 
-    has_kink = True
-
     def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:
         super().__init__(pairs, counting)
 
@@ -157,10 +151,6 @@ class TreeHinge(Counted):
     def curvature(self, point: Any, v: Array) -> Array:
         """``0``: the hinge is piecewise linear."""
         return np.zeros_like(v)
-
-    def dual(self, point: Any, errors: Errors) -> Dual:
-        """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
-        return Dual(point.n_violations - errors.dual, largest=1.0)
 
 
 _BYTES_PER_PAIR = 32  # of the list, which grows by doubling, and of the violated ones at two points

@@ -13,11 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank import _core
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
+from linrank.losses import base
 from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
 from linrank.metrics.measures import Measure, parse
+from linrank.pairs import Pairs
 from linrank.system.resources import PickledFields, cached_property
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.
@@ -350,3 +353,35 @@ class SwapHinge(HingeKind, SwapLoss):
 
 class SwapHuber(HuberKind, SwapLoss):
     """The hinge, smoothed within ε of its kink."""
+
+
+_KINDS: dict[type, dict[str, Any]] = {
+    Pairs: {"squared_hinge": base.SquaredHinge, "hinge": base.Hinge, "huber": base.Huber},
+    Swaps: {"squared_hinge": SwapSquaredHinge, "hinge": SwapHinge, "huber": SwapHuber},
+    Preferences: {
+        "squared_hinge": base.PreferenceSquaredHinge,
+        "hinge": base.PreferenceHinge,
+        "huber": base.PreferenceHuber,
+    },
+}
+
+
+def loss_of_pairs(
+    kind: str,
+    pairs: Pairs | Swaps | Preferences,
+    n_threads: int = 1,
+    *,
+    epsilon: float | None = None,
+    n_rows: int = 0,
+) -> base.ScoreLoss:
+    """The loss of this kind of pairs that are swept or listed.
+
+    With ``epsilon``, the hinge is smoothed within that of its kink. ``n_rows`` are those of the
+    matrix that listed pairs name the rows of.
+    """
+    given = (pairs, n_rows, n_threads) if isinstance(pairs, Preferences) else (pairs, n_threads)
+    if kind == "hinge" and epsilon is not None:
+        smoothed: base.ScoreLoss = _KINDS[type(pairs)]["huber"](*given, epsilon=epsilon)
+        return smoothed
+    loss: base.ScoreLoss = _KINDS[type(pairs)][kind](*given)
+    return loss

@@ -30,7 +30,7 @@ from linrank.domination.train import (
 )
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
-from linrank.losses.swaps import Swaps
+from linrank.losses.swaps import Swaps, loss_of_pairs
 from linrank.models.design import Design
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.ranksvm import train as problem
@@ -264,7 +264,7 @@ class PairTerms(Terms):
     kind: str
 
     def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return problem.loss_of_pairs(self.kind, epsilon, self.compared, n_threads)
+        return loss_of_pairs(self.kind, self.compared, n_threads, epsilon=epsilon)
 
     def weight(self) -> float:
         return self.compared.total_weight()

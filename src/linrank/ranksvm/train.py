@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,23 +17,8 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
-from linrank.losses.base import (
-    Hinge,
-    Huber,
-    PreferenceHinge,
-    PreferenceHuber,
-    PreferenceSquaredHinge,
-    ScoreLoss,
-    SquaredHinge,
-)
-from linrank.losses.swaps import (
-    SwapHinge,
-    SwapHuber,
-    Swaps,
-    SwapSquaredHinge,
-    check_longest,
-    swap_measure,
-)
+from linrank.losses.base import ScoreLoss
+from linrank.losses.swaps import Swaps, check_longest, loss_of_pairs, swap_measure
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.solvers import conjugate
@@ -433,19 +416,18 @@ class Problem:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
         return self._sum(self.losses(epsilon))
 
-    def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
-        """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
-        of_pairs = partial(loss_of_pairs, self.loss, epsilon)
-        if self.loss != "hinge":
-            return self._losses_of(of_pairs, PreferenceSquaredHinge)
-        return self._losses_of(of_pairs, partial(PreferenceHuber, epsilon=epsilon))
+    def losses(self, epsilon: float | None = 1.0) -> list[ScoreLoss]:
+        """The losses that ``F`` is made of: of the pairs of labels, of the preferences.
+
+        They are smoothed as in `objective`, or not at all if ``epsilon`` is None.
+        """
+        how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}
+        parts = (part for part in (self.pairs, self.preferences) if part is not None)
+        return [loss_of_pairs(self.loss, part, self.n_threads, **how) for part in parts]
 
     def unsmoothed(self) -> Sum:
         """``F`` with its kinks, for a method that does not need curvature."""
-        if self.loss != "hinge":
-            return self.objective()
-        hinge: Any = SwapHinge if isinstance(self.pairs, Swaps) else Hinge
-        return self._sum(self._losses_of(hinge, PreferenceHinge))
+        return self._sum(self.losses(None))
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
@@ -454,29 +436,15 @@ class Problem:
                 f"solver={method!r} is a published method and reads stored rows, but these are "
                 f"{self.rows.describe()}; use solver='newton', or allow more memory"
             )
-        rows = published.sparse_doubles(self.rows)
-        alone = replace(self, rows=rows, n_threads=1)
-        losses = alone._losses_of(
-            lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
-            PreferenceHinge if self.loss == "hinge" else PreferenceSquaredHinge,
-        )
+        alone = replace(self, rows=published.sparse_doubles(self.rows), n_threads=1)
+        losses = alone.losses(None)
+        if self.pairs is not None:
+            losses[0] = published.published_loss(self.pairs, self.loss, method, counting)
         return alone._sum(losses)
 
     def _sum(self, losses: list[ScoreLoss]) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
         return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
-
-    def _losses_of(
-        self,
-        of_pairs: Callable[[Any, int], ScoreLoss],
-        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
-    ) -> list[ScoreLoss]:
-        losses = []
-        if self.pairs is not None:
-            losses.append(of_pairs(self.pairs, self.n_threads))
-        if self.preferences is not None:
-            losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return losses
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
@@ -534,16 +502,6 @@ class Problem:
         some = sample_preferences(whole.preferences, share, SAMPLE_SEED, whole.C / self.C)
         n_threads = useful_threads(share * self.rows.nbytes, self.n_threads)
         return replace(self, preferences=some, n_threads=n_threads)
-
-
-def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
-    """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
-    if kind == "hinge":
-        smoothed = SwapHuber if isinstance(pairs, Swaps) else Huber
-        return smoothed(pairs, n_threads, epsilon=epsilon)
-    if isinstance(pairs, Swaps):
-        return SwapSquaredHinge(pairs, n_threads)
-    return SquaredHinge(pairs, n_threads)
 
 
 def _place(kept: Array, rows: Array) -> Array:
