@@ -29,8 +29,17 @@ from linrank.judging.candidates import (
     own_contestants,
 )
 from linrank.methods import parameters as declared
-from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
-from linrank.methods.parameters import defaults_of, options_of
+from linrank.methods.base import (
+    METHODS,
+    Description,
+    Method,
+    Task,
+    Trained,
+    defaults_of,
+    method_named,
+    options_of,
+    register,
+)
 from linrank.models.linear import LinearModel
 from small_data import small
 

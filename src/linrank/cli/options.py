@@ -14,8 +14,15 @@ from typing import Any, NoReturn
 from linrank.choices import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.cli.main import UsageError
 from linrank.errors import nearest
-from linrank.methods.base import METHODS, Later, Method, method_named
-from linrank.methods.parameters import Option, defaults_of, options_of
+from linrank.methods.base import (
+    METHODS,
+    Later,
+    Method,
+    Option,
+    defaults_of,
+    method_named,
+    options_of,
+)
 from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
@@ -413,7 +420,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         if told is None and not isinstance(defaults[name], bool) and defaults[name] is not None:
             told = str(defaults[name]).removesuffix(".0")
         about = option.help
-        how: dict[str, Any] = {"dest": name, "metavar": option.metavar or "NAME"}
+        how: dict[str, Any] = {"dest": name, "metavar": option.metavar}
         if option.kind == "flag":
             how = {"dest": name, "action": "store_true", "default": None}
         elif option.choices:

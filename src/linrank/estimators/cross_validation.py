@@ -12,8 +12,9 @@ from linrank.errors import ConvergenceWarning, warn
 from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, check_foreign
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.store import is_limited
+from linrank.methods import AUTO, DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD
 from linrank.methods import parameters as of
-from linrank.methods.base import AUTO, DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Method, Task
+from linrank.methods.base import Method, Task
 from linrank.metrics import parse
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.passes import StoreParts

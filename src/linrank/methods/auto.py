@@ -13,7 +13,8 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
-from linrank.methods.base import DOMINATION, RANKSVM, Description, Task, Trained
+from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods.base import Description, Task, Trained
 from linrank.methods.domination import alphas_of
 from linrank.methods.ground import Ground, converged_lines, ending, optimum_line, place_of
 from linrank.methods.parameters import (

@@ -17,11 +17,11 @@ from linrank.domination.path import check_path
 from linrank.domination.train import describe_parameters
 from linrank.io.store.store import Store, is_limited
 from linrank.kernels.functions import check_kernel_rows
-from linrank.methods import domination, ranksvm
-from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
+from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
+from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.parameters import RankSVMPath, defaults_of, takes
+from linrank.methods.parameters import RankSVMPath
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
