@@ -155,8 +155,7 @@ class SumPoint:
     @property
     def box(self) -> Box | None:
         """That of the regularizer, which is the first part."""
-        box: Box | None = self.parts[0].box
-        return box
+        return self.parts[0].box
 
     @cached_property
     def value(self) -> float:
@@ -178,8 +177,7 @@ class SumPoint:
     @cached_property
     def risk_gradient_error(self) -> Array:
         """Its rounding."""
-        total: Array = sum(part.gradient_error for part in self.parts[1:])
-        return total
+        return sum(part.gradient_error for part in self.parts[1:])
 
     @property
     def risk_square(self) -> float:
@@ -191,8 +189,7 @@ class SumPoint:
 
     @cached_property
     def gradient(self) -> Array:
-        total: Array = self.parts[0].gradient + self.risk_gradient
-        return total
+        return self.parts[0].gradient + self.risk_gradient
 
     @cached_property
     def primal(self) -> float:

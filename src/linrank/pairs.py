@@ -101,8 +101,7 @@ class Pairs(PickledFields):
                 per_cell = G * self._below(U, head) - U * self._below(G, head)
         of_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
         by_query = np.bincount(of_query, weights=per_cell, minlength=queries.n_queries)
-        weight: Array = np.maximum(by_query, 0.0)
-        return weight
+        return np.maximum(by_query, 0.0)
 
     def _below(self, a: Array, head: Array) -> Array:
         """Sum of ``a`` over the levels that each is preferred to; ``head``: first of its query.
@@ -113,8 +112,7 @@ class Pairs(PickledFields):
         if self.adjacent:
             return np.where(np.arange(len(a)) == head, 0.0, before)
         running: Array = np.cumsum(before)
-        below: Array = running - running[head]
-        return below
+        return running - running[head]
 
     def total_weight(self) -> float:
         """``Σ ω_ij`` over all pairs."""
@@ -127,8 +125,7 @@ class Pairs(PickledFields):
 def layer_numbers(queries: Queries) -> Array:
     """Number of the level of each position, levels counted query by query."""
     first = np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels
-    numbers: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
-    return numbers
+    return np.repeat(first, np.diff(queries.offsets)) + queries.levels
 
 
 def choose_pairs(data: Dataset, **weighing: Any) -> Pairs:
@@ -182,8 +179,7 @@ def _gain(data: Dataset, pair_weighting: str) -> Array:
             )
         grade = np.exp2(grade)
     lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
-    gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
-    return gain
+    return grade - np.repeat(lowest, np.diff(queries.offsets))
 
 
 def no_pairs_message(queries: Queries) -> str:
@@ -219,8 +215,7 @@ class Blocks:
     @cached_property
     def ends(self) -> Array:
         """Pairs of the blocks up to each, itself included."""
-        ends: Array = np.cumsum(self.n_winners * self.n_losers)
-        return ends
+        return np.cumsum(self.n_winners * self.n_losers)
 
     @property
     def n_pairs(self) -> int:
@@ -266,8 +261,7 @@ class Cells:
     @cached_property
     def size(self) -> Array:
         """Rows of each cell."""
-        size: Array = np.diff(self.start)
-        return size
+        return np.diff(self.start)
 
     def at(self, difference: int, winner: Array | None = None) -> Blocks:
         """The pairs whose levels differ by exactly this much, >= 1; of these cells, or of all."""
@@ -339,8 +333,7 @@ def without(taken: Array, numbers: Array) -> Array:
     [1, 4, 5, 6]
     """
     gaps = taken - np.arange(len(taken))
-    moved: Array = numbers + np.searchsorted(gaps, numbers, side="right")
-    return moved
+    return numbers + np.searchsorted(gaps, numbers, side="right")
 
 
 Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it

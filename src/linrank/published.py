@@ -62,8 +62,7 @@ class PublishedLoss(SquaredHingeKind, PairLoss):
         super().__init__(pairs)
 
     def curvature(self, point: Any, v: Array) -> Array:
-        product: Array = point.multiply(v)
-        return product
+        return point.multiply(v)
 
     def errors(self, point: Any, z: Array | None) -> Errors:
         """From above, whatever way of counting: sums of at most n terms, of scores about the mean.

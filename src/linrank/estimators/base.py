@@ -36,7 +36,7 @@ from linrank.methods.base import Method, Task, Trained
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
-from linrank.search.monitor import validation_sets
+from linrank.search.folds import validation_sets
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             Query of each row; only ``scale="query"`` looks at it, and needs it.
         """
         rows, qid = self._rows(X, qid)
-        scores: NDArray[np.float64] = self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
-        return scores
+        return self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
 
     def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
         """The same scores as :meth:`decision_function`."""
@@ -466,7 +465,9 @@ class MethodRanker(FittedRanker):
         return self._train(data, data, self._validation_sets(data, validation), query_weight)
 
     def _validation_sets(self, data: Dataset, given: tuple[Any, ...]) -> tuple[Dataset, ...]:
-        if not hasattr(self, "scoring") and any(part is not None for part in given):
+        if all(part is None for part in given):
+            return ()
+        if not hasattr(self, "scoring"):
             raise TypeError(f"{type(self).__name__} takes no validation data; leave it out")
         return tuple(validation_sets(data, *given))
 
@@ -607,8 +608,7 @@ class LinearRanker(FittedRanker):
                 "of features with known deviations; see permutation_importance in the guide"
             )
         total = float(found.sum())
-        shares: NDArray[np.float64] = found / total if total > 0.0 else found
-        return shares
+        return found / total if total > 0.0 else found
 
     def export(self, target: str, **options: Any) -> Artefact:
         """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""

@@ -15,12 +15,13 @@ from linrank.io.store.store import is_limited
 from linrank.methods import AUTO, DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD
 from linrank.methods import parameters as of
 from linrank.methods.base import Method, Task
+from linrank.methods.ground import tell
 from linrank.metrics import parse
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.passes import StoreParts
 from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import PathResult
-from linrank.search.monitor import folds_or_validation, tell
+from linrank.search.folds import folds_or_validation
 from linrank.search.tuning import Tuning
 from linrank.system.resources import resolve
 from linrank.system.tables import Column, Table

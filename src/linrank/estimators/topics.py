@@ -21,12 +21,12 @@ from linrank.data.rows import Rows, as_rows
 from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural
 from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
+from linrank.methods.ground import tell
 from linrank.metrics import Convention, Evaluation, evaluate
 from linrank.metrics import convention as conventions
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
 from linrank.models.linear import check_scores
-from linrank.search.monitor import tell
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
@@ -435,8 +435,7 @@ def _copy_of(estimator: Any) -> LinearRanker:
             f"estimator must be a linear ranker of linrank, such as RankSVM() or SGDRanker(), got "
             f"{what}"
         )
-    copied: LinearRanker = clone(estimator)
-    return copied
+    return clone(estimator)
 
 
 def _warn(

@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank import _core
-from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
-from linrank.losses import base
-from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
+from linrank.losses.base import KINDS, CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
 from linrank.metrics.measures import Measure, parse
-from linrank.pairs import Pairs
 from linrank.system.resources import PickledFields, cached_property
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.
@@ -187,15 +184,13 @@ class _Places:
 
     def total(self, a: Array) -> Array:
         """Sums over the rows of each query, by position."""
-        by_query: Array = np.add.reduceat(a, self.offsets[:-1])[self.query]
-        return by_query
+        return np.add.reduceat(a, self.offsets[:-1])[self.query]
 
     def running(self, a: Array) -> Array:
         """Sums over the rows of a query up to each, itself included."""
         total = np.cumsum(a)
         before = np.concatenate([[0.0], total])[self.offsets[:-1]]
-        running: Array = total - before[self.query]
-        return running
+        return total - before[self.query]
 
     def is_relevant(self, measure: Any) -> Array:
         """1 where the label reaches the threshold of the measure, else 0."""
@@ -306,8 +301,7 @@ def _gains(measure: Measure, labels: Array, is_linear: bool) -> Array:
             f"pair_weighting='{measure}' takes 2^label, and the label {labels.max():g} is too "
             "large for it; use labels up to 500, or ndcg(gain=linear)"
         )
-    gains: Array = np.exp2(labels) - 1.0
-    return gains
+    return np.exp2(labels) - 1.0
 
 
 _EFFECTS: dict[type[Measure], Any] = {
@@ -355,33 +349,4 @@ class SwapHuber(HuberKind, SwapLoss):
     """The hinge, smoothed within ε of its kink."""
 
 
-_KINDS: dict[type, dict[str, Any]] = {
-    Pairs: {"squared_hinge": base.SquaredHinge, "hinge": base.Hinge, "huber": base.Huber},
-    Swaps: {"squared_hinge": SwapSquaredHinge, "hinge": SwapHinge, "huber": SwapHuber},
-    Preferences: {
-        "squared_hinge": base.PreferenceSquaredHinge,
-        "hinge": base.PreferenceHinge,
-        "huber": base.PreferenceHuber,
-    },
-}
-
-
-def loss_of_pairs(
-    kind: str,
-    pairs: Pairs | Swaps | Preferences,
-    n_threads: int = 1,
-    *,
-    epsilon: float | None = None,
-    n_rows: int = 0,
-) -> base.ScoreLoss:
-    """The loss of this kind of pairs that are swept or listed.
-
-    With ``epsilon``, the hinge is smoothed within that of its kink. ``n_rows`` are those of the
-    matrix that listed pairs name the rows of.
-    """
-    given = (pairs, n_rows, n_threads) if isinstance(pairs, Preferences) else (pairs, n_threads)
-    if kind == "hinge" and epsilon is not None:
-        smoothed: base.ScoreLoss = _KINDS[type(pairs)]["huber"](*given, epsilon=epsilon)
-        return smoothed
-    loss: base.ScoreLoss = _KINDS[type(pairs)][kind](*given)
-    return loss
+KINDS[Swaps] = {"squared_hinge": SwapSquaredHinge, "hinge": SwapHinge, "huber": SwapHuber}

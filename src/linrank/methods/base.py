@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
+    from linrank.methods.ground import Monitor
     from linrank.models.linear import LinearModel, Model
-    from linrank.search.monitor import Monitor
 
 
 F = TypeVar("F", bound=Callable[..., Any])

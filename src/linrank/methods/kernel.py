@@ -17,6 +17,7 @@ from linrank.kernels.train import train_kernel
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Line,
+    Monitor,
     converged_lines,
     doubt_of,
     ending,
@@ -30,7 +31,6 @@ from linrank.methods.ground import (
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
-from linrank.search.monitor import Monitor
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 

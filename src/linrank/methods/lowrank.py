@@ -11,8 +11,7 @@ from linrank.choices import FACTORIZED, REGULARIZED
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, converged_lines, ending, optimum_line
-from linrank.search.monitor import Monitor
+from linrank.methods.ground import Ground, Line, Monitor, converged_lines, ending, optimum_line
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 

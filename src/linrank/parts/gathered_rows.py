@@ -155,8 +155,7 @@ class GatheredRows(StreamedRows):
             r = by_row
         parts = np.split(r, self._ends[:-1])
         found = self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
-        total: Array = tree_sum(found)
-        return total
+        return tree_sum(found)
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
@@ -176,8 +175,7 @@ class GatheredRows(StreamedRows):
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
         kept = None if self._index is None else self._local(np.sort(self._index))
-        found: ColumnStatistics = tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
-        return found
+        return tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index

@@ -29,8 +29,8 @@ from linrank.domination.train import (
     choose_solver,
 )
 from linrank.errors import NoPairsError, check_natural
-from linrank.losses.base import ScoreLoss
-from linrank.losses.swaps import Swaps, loss_of_pairs
+from linrank.losses.base import ScoreLoss, loss_of_pairs
+from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.ranksvm import train as problem

@@ -127,8 +127,7 @@ class ChunkedPoint:
     def _curvature(self, name: str, *args: Any) -> Array:
         """`curvature` of all chunks, for ``C = 1`` and in raw columns."""
         at = (self.risk.stretch(self.w), self.risk.epsilon)
-        found: Array = self.risk.gathering.total(curvature, *at, name, *args)
-        return found
+        return self.risk.gathering.total(curvature, *at, name, *args)
 
     def hessian_matrix(self) -> Array:
         risk, found = self.risk, self.loss.hessian

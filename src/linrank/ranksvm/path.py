@@ -241,8 +241,7 @@ class PathResult:
     @property
     def n_nonzero(self) -> Array:
         """Coefficients other than 0 of each model."""
-        count: Array = np.count_nonzero(self.coefs, axis=1)
-        return count
+        return np.count_nonzero(self.coefs, axis=1)
 
     @property
     def seconds(self) -> Array:

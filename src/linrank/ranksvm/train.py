@@ -17,8 +17,8 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
-from linrank.losses.base import ScoreLoss
-from linrank.losses.swaps import Swaps, check_longest, loss_of_pairs, swap_measure
+from linrank.losses.base import ScoreLoss, loss_of_pairs
+from linrank.losses.swaps import Swaps, check_longest, swap_measure
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.solvers import conjugate

@@ -75,8 +75,7 @@ class Tuning:
     @property
     def mean_scores(self) -> Array:
         """Mean over folds, of the shape of the grid."""
-        mean: Array = self.scores.mean(axis=0)
-        return mean
+        return self.scores.mean(axis=0)
 
     @property
     def best(self) -> Any:
@@ -202,8 +201,7 @@ class Tuning:
     def _by_fold(self, values: Array) -> Array:
         """Those of the best model."""
         place: tuple[Any, ...] = (slice(None), *self._best)
-        column: Array = values[place]
-        return column
+        return values[place]
 
     def _first(self, is_in: Array) -> tuple[int, ...]:
         """The index of the first of some models in the order of preference."""

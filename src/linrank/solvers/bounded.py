@@ -90,8 +90,7 @@ class Coupled:
         return minimize(Surrogate(self), start, w, g, box, goal)
 
     def times(self, d: Array) -> Array:
-        product: Array = np.einsum("ij,j->i", self.matrix, d)
-        return product
+        return np.einsum("ij,j->i", self.matrix, d)
 
 
 Metric = Separable | Coupled

@@ -118,8 +118,7 @@ def _direction(gram: Array, slope: Array) -> Array:
         share *= 10.0
     x = _core.cholesky_solve(factor, n, slope - slope.sum() / n)
     y = _core.cholesky_solve(factor, n, np.ones(n))
-    d: Array = x - (x.sum() / y.sum()) * y
-    return d
+    return x - (x.sum() / y.sum()) * y
 
 
 _PATIENCE = 30  # rounds that a plane may stay out of the model's minimum before it is dropped

@@ -110,8 +110,7 @@ class Diagonal(Preconditioner):
         self.memory = memory
 
     def matrix(self, point: Any, n_last: int) -> Array:
-        diagonal: Array = point.hessian_diagonal()
-        return diagonal
+        return point.hessian_diagonal()
 
 
 class Plain(Preconditioner):
