@@ -42,7 +42,7 @@ def test_the_weight_of_a_query_is_the_sum_over_its_pairs(weighted, with_gain, ad
         2.0**labels if with_gain else None,
         adjacent,
     )
-    assert_allclose(pairs.weight_by_query(), brute_force(pairs), rtol=1e-12, atol=1e-12)
+    assert_allclose(pairs.weight_by_query, brute_force(pairs), rtol=1e-12, atol=1e-12)
     c = rng.random(queries.n_queries)
     heavier = Pairs(queries, pairs.row_weight, c, pairs.gain, adjacent)
     assert_allclose(heavier.total_weight(), c @ brute_force(pairs), rtol=1e-12)

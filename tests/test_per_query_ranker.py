@@ -27,7 +27,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.estimators.model_selection import QueryKFold
 from linrank.estimators.topic_models import TopicLabels, Trainer
-from linrank.estimators.topics import Progress, for_each, top_rows
+from linrank.estimators.topics import Progress, map_threads, top_rows
 from linrank.stochastic.samplers import pair_sampler
 from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker
@@ -544,7 +544,7 @@ def test_topics_that_do_not_converge_are_told_once(X, Y):
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 def test_the_loop_does_every_item_once_and_tells(n_threads):
     done, told = [], []
-    for_each(50, done.append, n_threads, told.append)
+    map_threads(50, done.append, n_threads, told.append)
     assert sorted(done) == list(range(50))
     assert told[-1] == 50
 
@@ -563,7 +563,7 @@ def test_the_loop_raises_the_error_of_the_lowest_item():
         done.append(i)
 
     with pytest.raises(ValueError, match=r"^0$"):
-        for_each(1000, work, 2)
+        map_threads(1000, work, 2)
     assert len(done) < 1000
 
 
@@ -575,7 +575,7 @@ def test_the_loop_passes_on_what_no_handler_of_errors_catches(error):
 
     n_before = threading.active_count()
     with pytest.raises(error):
-        for_each(10, work, 2)
+        map_threads(10, work, 2)
     assert threading.active_count() == n_before
 
 
@@ -587,7 +587,7 @@ def test_an_error_of_the_progress_ends_the_threads():
         raise ValueError("no more paper")
 
     with pytest.raises(ValueError, match="no more paper"):
-        for_each(10**6, lambda i: is_free.wait(1e-3), 2, fail)
+        map_threads(10**4, lambda i: is_free.wait(1e-3), 2, fail)
     assert threading.active_count() == n_before
 
 

@@ -75,12 +75,8 @@ class Pairs(PickledFields):
         gain = None if self.gain is None else self.gain[positions]
         return Pairs(sample, row_weight, query_weight, gain, self.adjacent)
 
-    def weight_by_query(self) -> Array:
-        """``Σ ω_ij / c_q`` over the pairs of each query; computed once."""
-        return self._weight_by_query
-
     @cached_property
-    def _weight_by_query(self) -> Array:
+    def weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query.
 
         With ``U_r`` and ``G_r`` the sums of u and of u g over the rows of level r, it is
@@ -116,7 +112,7 @@ class Pairs(PickledFields):
 
     def total_weight(self) -> float:
         """``Σ ω_ij`` over all pairs."""
-        by_query = self.weight_by_query()
+        by_query = self.weight_by_query
         with np.errstate(over="ignore", invalid="ignore"):
             total = by_query.sum() if self.query_weight is None else by_query @ self.query_weight
         return float(total)
@@ -606,7 +602,7 @@ def chosen(
     swept, listed = _select(every, pairs, n_closest, n_random, seed)
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
-        total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query()
+        total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query
         if listed is not None:
             query = listed.queries_of(queries)[0]
             total = total + np.bincount(query, listed.weight, queries.n_queries)

@@ -7,7 +7,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_array
 from linrank.data import frames
 from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.data.scaling import Scaling
 from linrank.domination.layering import is_by_row
 from linrank.errors import is_number
@@ -27,48 +28,43 @@ from linrank.methods.ground import settled_scale
 from linrank.models.linear import LinearModel
 from linrank.system.seeds import seed_of_part
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class TopicFit:
-    """What the fit of one topic leaves behind.
+    """What the fit of one topic leaves behind; nothing where its labels are all equal.
 
     Attributes
     ----------
     columns, values : arrays
         The non-zero weights of the model.
-    training : mapping
+    training : mapping or None
         Summary of the run, as in :class:`linrank.LinearModel`.
     converged : bool
         Whether the estimator reached its tolerance, if it has one.
     seconds : float
-        Time of the fit.
+        Time of the fit; nan where there was none.
     """
 
-    columns: NDArray[np.int32]
-    values: NDArray[np.float64]
-    training: Mapping[str, Any]
-    converged: bool
-    seconds: float
+    columns: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    training: Mapping[str, Any] | None = None
+    converged: bool = False
+    seconds: float = math.nan
 
 
-def stack_weights(fits: list[TopicFit | None], n_features: int) -> Any:
+def stack_weights(fits: list[TopicFit], n_features: int) -> Any:
     """The coefficients as a ``scipy.sparse.csr_array``; takes the weights out of ``fits``.
 
     A topic's weights are let go of as soon as they are copied, so that there is hardly more than
     one copy at a time.
     """
-    sizes = [0 if one is None else len(one.values) for one in fits]
-    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    offsets = np.concatenate([[0], np.cumsum([len(one.values) for one in fits], dtype=np.int64)])
     n_entries = int(offsets[-1])
     index = np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
     values, columns = np.empty(n_entries), np.empty(n_entries, dtype=index)
-    for t, begin in enumerate(offsets[:-1].tolist()):
-        one, fits[t] = fits[t], None
-        if one is not None:
-            values[begin : begin + sizes[t]] = one.values
-            columns[begin : begin + sizes[t]] = one.columns
+    for t, (begin, end) in enumerate(pairwise(offsets.tolist())):
+        one, fits[t] = fits[t], TopicFit()
+        values[begin:end], columns[begin:end] = one.values, one.columns
     shape = (len(fits), n_features)
     return csr_array((values, columns, offsets.astype(index)), shape=shape)
 
@@ -269,14 +265,13 @@ class Trainer:
             estimator._prepare_rows(self.rows)  # what it needs beside the rows, once for all topics
         self.template, self.labels, self.share, self.seed = estimator, labels, share, seed
 
-    def __call__(self, t: int) -> TopicFit | None:
-        """The model of topic ``t``; None if its labels are all equal."""
+    def __call__(self, t: int) -> TopicFit:
+        """The model of topic ``t``."""
         start = time.perf_counter()
         labels = self.labels.of(t)
-        lowest = labels.min()
-        is_above = labels > lowest
+        is_above = labels > labels.min()
         if not is_above.any():
-            return None
+            return TopicFit()
         ranker = copy.copy(self.template)
         if hasattr(ranker, "random_state"):
             ranker.random_state = seed_of_part(self.seed, t, _FIT)

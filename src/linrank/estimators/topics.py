@@ -31,13 +31,13 @@ from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
 
-def for_each(
+def map_threads(
     n_items: int,
-    work: Callable[[int], None],
+    work: Callable[[int], Any],
     n_threads: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> None:
-    """Call ``work(i)`` for every i below `n_items`, on `n_threads` threads.
+) -> list[Any]:
+    """The results of ``work(i)`` for every i below `n_items`, on `n_threads` threads.
 
     The error of the lowest item is raised, the same one on any number of threads. After an error
     or Ctrl-C no other item is begun, and those on their way are finished.
@@ -47,7 +47,7 @@ def for_each(
     n_items : int
         How many there are.
     work : callable
-        Keeps its result itself. It may run in several threads at once.
+        It may run in several threads at once.
     n_threads : int
         1 works in the calling thread.
     progress : callable, optional
@@ -59,13 +59,15 @@ def for_each(
             partial(work, i) if n_threads <= 1 else pool.submit(work, i).result
             for i in range(n_items)
         ]
+        found = []
         try:
             for n_done, call in enumerate(calls, start=1):
-                call()
+                found.append(call())
                 if progress is not None:
                     progress(n_done)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+    return found
 
 
 _EVERY = 1.0  # seconds between two lines
@@ -231,17 +233,12 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             seed_of(state),
             self.n_jobs,
         )
-        fits: list[topic_models.TopicFit | None] = [None] * labels.n_topics
-
-        def learn(t: int) -> None:
-            fits[t] = trainer(t)
-
         progress = Progress(labels.n_topics) if self.verbose > 0 else None
         with warnings.catch_warnings():
             # One warning at the end, instead of one a topic; and a topic is one query.
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
-            for_each(labels.n_topics, learn, n_threads, progress)
+            fits = map_threads(labels.n_topics, trainer, n_threads, progress)
         return self._adopt(fits, labels.topics, trainer, column_names(X))
 
     def decision_function(self, X: Any, *, topics: Any = None) -> NDArray[np.float64]:
@@ -269,7 +266,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         def fill(place: int) -> None:
             scores[:, place] = self._scores(rows, int(chosen[place]))
 
-        for_each(len(chosen), fill, resolve(self.n_jobs))
+        map_threads(len(chosen), fill, resolve(self.n_jobs))
         return scores
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -296,13 +293,13 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         check_natural("k", k)
         rows = self._rows(X)
         chosen = self._positions(topics)
-        best = np.empty((len(chosen), min(int(k), rows.shape[0])), dtype=np.int64)
+        n_best = min(int(k), rows.shape[0])
 
-        def fill(place: int) -> None:
-            best[place] = top_rows(self._scores(rows, int(chosen[place])), best.shape[1])
+        def find(place: int) -> NDArray[np.int64]:
+            return top_rows(self._scores(rows, int(chosen[place])), n_best)
 
-        for_each(len(chosen), fill, resolve(self.n_jobs))
-        return best
+        found = map_threads(len(chosen), find, resolve(self.n_jobs))
+        return np.array(found, dtype=np.int64).reshape(len(chosen), n_best)
 
     def evaluate(
         self,
@@ -341,23 +338,16 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         chosen = self._columns(labels)
         rules = conventions(convention, empty="skip")
         wanted = measures_of(metrics)
-        values: list[Evaluation | None] = [None] * len(chosen)
 
-        def judge(place: int) -> None:
+        def judge(place: int) -> Evaluation:
             t = int(chosen[place])
             # Scores that are all equal rank nothing: the order of the input must not count.
             ties = rules if self.n_nonzero_[t] else conventions(rules, ties="average")
-            values[place] = evaluate(
-                labels.of(place),
-                self._scores(rows, t),
-                qid=None,
-                metrics=wanted,
-                convention=ties,
-                n_jobs=1,
-            )
+            how: dict[str, Any] = {"metrics": wanted, "convention": ties, "n_jobs": 1}
+            return evaluate(labels.of(place), self._scores(rows, t), qid=None, **how)
 
-        for_each(len(chosen), judge, resolve(self.n_jobs))
-        return join_topics([one for one in values if one is not None], self.topics_[chosen], rules)
+        values = map_threads(len(chosen), judge, resolve(self.n_jobs))
+        return join_topics(values, self.topics_[chosen], rules)
 
     def score(self, X: Any, Y: Any) -> float:
         """Mean over topics of the share of pairs that the scores put in the right order."""
@@ -376,15 +366,15 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(
         self,
-        fits: list[topic_models.TopicFit | None],
+        fits: list[topic_models.TopicFit],
         topics: NDArray[Any],
         trainer: topic_models.Trainer,
         names: tuple[str, ...] | None,
     ) -> PerQueryRanker:
-        missing = np.array([one is None for one in fits])
-        converged = np.array([one is not None and one.converged for one in fits])
-        trainings = [None if one is None else one.training for one in fits]
-        seconds = np.array([np.nan if one is None else one.seconds for one in fits])
+        trainings = [one.training for one in fits]
+        missing = np.array([training is None for training in trainings])
+        converged = np.array([one.converged for one in fits])
+        self.fit_seconds_ = np.array([one.seconds for one in fits])
         if missing.all():
             raise NoPairsError(
                 f"none of the {len(fits)} topics has two different labels, so no pair can be "
@@ -398,7 +388,6 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         self.models_ = topic_models.TopicModels(self.coef_, trainings, trainer.scaling, names)
         self.n_nonzero_ = np.diff(self.coef_.indptr)
         self.converged_ = converged
-        self.fit_seconds_ = seconds
         return self
 
     def _rows(self, X: Any) -> Rows:

@@ -106,7 +106,7 @@ class Swaps(PickledFields):
         effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
         weight = None if row_weight is None else np.ascontiguousarray(row_weight[order])
         swaps = cls(ranked, depth, *effect, weight)
-        by_query = swaps.weight_by_query()
+        by_query = swaps.weight_by_query
         c = (by_query > 0).astype(np.float64)
         if query_weight is not None:
             c = c * query_weight
@@ -141,6 +141,7 @@ class Swaps(PickledFields):
         """Number of pairs whose weight is not 0."""
         return int(self._totals[1].sum())
 
+    @property
     def weight_by_query(self) -> Array:
         """``Σ ω`` over the pairs of each query."""
         return self._totals[0]

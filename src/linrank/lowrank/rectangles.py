@@ -39,7 +39,7 @@ class Rectangles(PickledFields):
     @cached_property
     def query(self) -> Array:
         """The query of each block, as `Queries` numbers them: those whose pairs have a weight."""
-        weight = self.pairs.weight_by_query()
+        weight = self.pairs.weight_by_query
         if self.pairs.query_weight is not None:
             weight = weight * self.pairs.query_weight
         chosen: Array = np.flatnonzero((self.pairs.queries.n_levels > 1) & (weight > 0.0))
@@ -112,7 +112,7 @@ class Rectangles(PickledFields):
 
     def mean_bounds(self) -> Array:
         """The mean of ``C ω_ij`` over the pairs of each block."""
-        weight = self.pairs.weight_by_query()
+        weight = self.pairs.weight_by_query
         if self.pairs.query_weight is not None:
             weight = weight * self.pairs.query_weight
         n_pairs = self.pairs.queries.pairs_per_query

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows
+from linrank.data.rows import Array, DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM
@@ -29,8 +28,6 @@ from linrank.search.folds import as_folds
 from linrank.search.tuning import Judging, Tuning
 from linrank.system.resources import cached_property
 from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)

@@ -49,11 +49,6 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecip
     return domination_recipe(where, query_weight, **values_of(parameters, tuple(own)))
 
 
-def _recipe(ground: Ground) -> DominationRecipe:
-    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
-    return replace(recipe, design=ground.design)
-
-
 def train(task: Task) -> Trained:
     """Minimize the domination loss and a penalty; with the l2 penalty, over parts too."""
     ground = Ground.of(task, recipe_of)
@@ -62,7 +57,7 @@ def train(task: Task) -> Trained:
     watched: dict[str, Any] = {"w0": ground.minimizer_start, "callback": ground.callback}
     if ground.place.dataset is None:
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
-        where = (ground.place, _recipe(ground), ground.scaling)
+        where = (ground.place, ground.recipe, ground.scaling)
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
@@ -103,7 +98,7 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
     scaling = ground.scaling
     if ground.place.dataset is not None:
         return geometric_alphas(_path_problem(ground).problem, n_alphas, eps)
-    with ground.place.opened(replace(_recipe(ground), by_query=scaling.needs_queries)) as chunks:
+    with ground.place.opened(replace(ground.recipe, by_query=scaling.needs_queries)) as chunks:
         at_zero = np.zeros(ground.columns.n_features)
         start: Totals = chunks.total(evaluate, at_zero, 1.0, False, True)
     assert start.varies is not None  # it was asked for
@@ -124,7 +119,7 @@ def follow(
         path = _path_problem(ground).solve(alphas, max_features=p.max_features, **watched)
         return path, None
     watched |= values_of(p, ("max_features", "tol", "max_iter"))
-    where = (ground.place, _recipe(ground), ground.scaling)
+    where = (ground.place, ground.recipe, ground.scaling)
     results, n_pairs = train_path_parts(*where, alphas.tolist(), **watched)
     varies = np.ones(ground.columns.n_features, dtype=bool)  # the others have their weights already
     found = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")

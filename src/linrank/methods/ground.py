@@ -351,6 +351,8 @@ class Ground:
         What makes the columns of an additive model.
     facts : Facts or None
         What decided on the settings, if anything was left to the data.
+    recipe_of : callable or None
+        As that of the `Method`.
     """
 
     task: Task
@@ -359,6 +361,7 @@ class Ground:
     scaling: Scaling
     design: Design | None = None
     facts: Facts | None = None
+    recipe_of: Callable[..., Any] | None = None
 
     @classmethod
     def of(cls, task: Task, recipe_of: Callable[..., Any] | None = None) -> Ground:
@@ -370,18 +373,19 @@ class Ground:
         place, p = place_of(task), task.parameters
         if recipe_of is not None and place.dataset is None:
             place.check_room(recipe_of(p, place.where, task.query_weight))
-        return cls.settled(*settle(replace(task, data=place)))
+        return cls.settled(*settle(replace(task, data=place)), recipe_of)
 
     @classmethod
-    def settled(cls, task: Task, facts: Facts | None = None) -> Ground:
+    def settled(
+        cls, task: Task, facts: Facts | None = None, recipe_of: Callable[..., Any] | None = None
+    ) -> Ground:
         """The same of a task whose parameters are settled, by ``facts`` if at all."""
         place, shape = task.data, shape_of(task.parameters)
         if shape is None:
-            return cls(
-                task, place, place.columns, place.scaling(task.parameters.scale), None, facts
-            )
-        design, columns = place.mapped(shape)  # columns of curves have variance 1
-        return cls(task, place, columns, Scaling("none"), design, facts)
+            design, columns, scaling = None, place.columns, place.scaling(task.parameters.scale)
+        else:
+            (design, columns), scaling = place.mapped(shape), Scaling("none")  # of variance 1
+        return cls(task, place, columns, scaling, design, facts, recipe_of)
 
     def part(self, rows: Any, n_threads: int) -> Ground:
         """The same of the training part of a fold, of all rows if ``rows`` is None."""
@@ -390,7 +394,15 @@ class Ground:
             from linrank.search.folds import weight_of_part
 
             weight = weight_of_part(self.query_weight, self.place.dataset, place.dataset, rows)
-        return Ground.settled(replace(self.task, data=place, query_weight=weight))
+        task = replace(self.task, data=place, query_weight=weight)
+        return Ground.settled(task, recipe_of=self.recipe_of)
+
+    @property
+    def recipe(self) -> Any:
+        """What makes chunks of rows that are read in passes."""
+        assert self.recipe_of is not None
+        made = self.recipe_of(self.task.parameters, self.place.where, self.task.query_weight)
+        return replace(made, design=self.design)
 
     @cached_property
     def monitor(self) -> Monitor:

@@ -72,12 +72,6 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
     return rank_recipe(where, query_weight, **{k: v for k, v in given.items() if not is_auto(v)})
 
 
-def _recipe(ground: Ground) -> RankRecipe:
-    task = ground.task
-    recipe = recipe_of(task.parameters, ground.place.where, task.query_weight)
-    return replace(recipe, design=ground.design)
-
-
 def train(task: Task) -> Trained:
     """Minimize ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
     ground = Ground.of(task, recipe_of)
@@ -93,7 +87,7 @@ def train(task: Task) -> Trained:
         from linrank.parts.train import train_parts
 
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
-        result, n_pairs = train_parts(ground.place, _recipe(ground), ground.scaling, **asked)
+        result, n_pairs = train_parts(ground.place, ground.recipe, ground.scaling, **asked)
     else:
         result = solve(
             ground.scaled,
@@ -128,7 +122,7 @@ def follow(
         from linrank.parts.train import train_path_parts
 
         asked |= {"progress": progress, **values_of(p, ("tol", "max_iter"))}
-        where = (ground.place, _recipe(ground), ground.scaling)
+        where = (ground.place, ground.recipe, ground.scaling)
         results, n_pairs = train_path_parts(*where, Cs.tolist(), **asked)
     else:
         asked |= {"query_weight": ground.query_weight, "n_jobs": ground.n_threads, **options_of(p)}
@@ -146,8 +140,8 @@ def unit_of(ground: Ground) -> float:
         return weight_in_memory(data, balance, asked)
     from linrank.parts.risk import sizes_of
 
-    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
-    with ground.place.opened(replace(recipe, **_weighing(vars(recipe)))) as chunks:
+    recipe = ground.recipe
+    with ground.place.opened(replace(recipe, design=None, **_weighing(vars(recipe)))) as chunks:
         weight = sum(size.weight for size in sizes_of(chunks))
     return balance / weight if weight > 0 else float(balance)
 

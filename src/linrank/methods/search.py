@@ -8,11 +8,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import choices as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
+from linrank.data.rows import Array
 from linrank.domination.path import check_path
 from linrank.domination.train import describe_parameters
 from linrank.io.store.store import Store, is_limited
@@ -34,8 +34,6 @@ from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Callback, Result
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

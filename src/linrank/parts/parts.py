@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, DenseRows, StreamedRows
+from linrank.data.rows import Array, ColumnStatistics, DenseRows, StreamedRows
 from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from linrank.models.design import Design, Shape
     from linrank.parts.recipes import Recipe
 
-Array = NDArray[Any]
 
 # Found on the sets of docs/guide/training.md, "Settings that the data decide".
 QUERIES = 40  # that make for C Σω = 1
@@ -436,6 +434,21 @@ class MemoryParts(Parts):
 
     def mapped(self, shape: Shape) -> tuple[Design, Dataset]:
         return shape.fit_columns(self.dataset, self.n_threads)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Shape and storage of rows that are elsewhere."""
+
+    shape: tuple[int, int]
+    nbytes: int = 0
+    is_sparse: bool = False
+    dtype: Any = np.float64
+
+    @classmethod
+    def of(cls, rows: Any) -> Extent:
+        """That of a matrix."""
+        return cls(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
 
 
 # ---- tasks --------------------------------------------------------------------------------------

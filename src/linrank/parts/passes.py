@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.io.store.store import Store, columns_of
 from linrank.parts.parts import Parts, Task, tree_sum
 from linrank.parts.recipes import Chunk, Recipe
@@ -18,8 +18,6 @@ from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
 from linrank.system.reading import Plan, Reader, Walk
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 # What a row may take beside its features, as measured, from above: as it is read; kept from pass to
 # pass (levels, weights, sorted scores, what a sweep found of them); and at work, where scores and

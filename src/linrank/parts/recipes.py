@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import SELECTED_PAIRS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
-from linrank.data.rows import Rows, join_offsets, without_offsets
+from linrank.data.rows import Array, Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination.layering import Layering, is_by_row, is_table
-from linrank.domination.problem import DominationLoss
 from linrank.domination.train import (
     SAMPLE_SEED,
     RidgeProblem,
@@ -37,7 +35,6 @@ from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
 from linrank.system.resources import useful_threads
 
-Array = NDArray[Any]
 # Parameters of a RankSVM that decide on its recipe.
 RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "n_rounds", "solver")
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
@@ -76,18 +73,30 @@ class Sizes:
         return len(self.lengths)
 
 
-class Terms(ABC):
-    """The terms that a chunk adds to the objective: pairs of labels, or layers."""
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms that a chunk adds to the objective.
 
-    compared: Any  # Pairs or a Layering
+    Attributes
+    ----------
+    compared : Pairs, Swaps or Layering
+        Pairs of labels, of a ranking of the rows, or layers.
+    kind : str
+        Of the loss.
+    """
 
-    @abstractmethod
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
+    compared: Any
+    kind: str
+
+    def loss(self, epsilon: float, n_threads: int = 1) -> ScoreLoss:
         """The loss of the chunk's scores, smoothed within ``epsilon`` where it has a kink."""
+        return loss_of_pairs(self.kind, self.compared, n_threads, epsilon=epsilon)
 
-    @abstractmethod
     def weight(self) -> float:
         """What the losses weigh in all, as `Sizes` says."""
+        if not isinstance(self.compared, Layering):
+            return self.compared.total_weight()
+        return float(self.loss(1.0).at(np.zeros(self.compared.queries.n_rows)).value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +182,15 @@ class Recipe(ABC):
         return 16 if self.loss == "hinge" else 0
 
     @abstractmethod
-    def terms(self, data: Dataset, query_weight: Array | None) -> Terms | None:
-        """What the rows add to the objective; None, or a NoPairsError, where that is nothing."""
+    def compare(self, data: Dataset, query_weight: Array | None) -> Any:
+        """What `Terms` compares; None, or a NoPairsError, where that is nothing."""
 
     @abstractmethod
-    def joined(self, queries: Queries, parts: list[Any]) -> Terms:
-        """What stands for ``parts``, the terms of some queries each, one after the other."""
+    def join(self, queries: Queries, parts: list[Any]) -> Any:
+        """What stands for ``parts``, compared by some queries each, one after the other."""
 
     @abstractmethod
-    def _problem(
+    def make_problem(
         self, rows: Rows, compared: Any, C: float, scale: Array | None, box: Box | None, n: int
     ) -> Plannable:
         """The problem of these rows, on ``n`` threads."""
@@ -203,9 +212,10 @@ class Recipe(ABC):
         """
         data = _with_queries(self.prepared(data, n_threads), kept)
         try:
-            terms = self.terms(data, part_query_weights(self.query_weight, data.queries))
+            compared = self.compare(data, part_query_weights(self.query_weight, data.queries))
         except NoPairsError:
-            terms = None
+            compared = None
+        terms = None if compared is None else Terms(compared, self.loss)
         rows, n_rows = data.rows, data.queries.n_rows
         queries = data.queries if terms is None else terms.compared.queries
         sizes = Sizes(
@@ -249,25 +259,11 @@ class Recipe(ABC):
             np.concatenate([part.queries.levels for part in parts]),
             np.concatenate([part.queries.n_levels for part in parts]),
         )
-        terms = self.joined(queries, parts)
+        terms = Terms(self.join(queries, parts), self.loss)
         own = terms.weight()
         scaled = C * weight / own if own > 0.0 else C
         rows = join_rows([rows for rows, _ in pieces])
-        return self._problem(rows, terms.compared, scaled, scale, box, n_threads)
-
-
-@dataclass(frozen=True, eq=False)
-class PairTerms(Terms):
-    """The pairs of the labels of a chunk, or of a ranking of its rows."""
-
-    compared: Pairs | Swaps
-    kind: str
-
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return loss_of_pairs(self.kind, self.compared, n_threads, epsilon=epsilon)
-
-    def weight(self) -> float:
-        return self.compared.total_weight()
+        return self.make_problem(rows, terms.compared, scaled, scale, box, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +277,7 @@ class RankRecipe(Recipe):
     n_rounds: int = 1
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
+    def compare(self, data: Dataset, query_weight: Array | None) -> Pairs | None:
         pairs, _ = chosen(
             data,
             pairs=self.pairs,
@@ -289,13 +285,13 @@ class RankRecipe(Recipe):
             query_weight=query_weight,
             query_normalization=self.query_normalization,
         )
-        return None if pairs is None else PairTerms(pairs, self.loss)
+        return pairs
 
-    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
+    def join(self, queries: Queries, parts: list[Any]) -> Any:
         own = _joined(parts, "row_weight", "query_weight", "gain")
-        return PairTerms(Pairs(queries, **own, adjacent=parts[0].adjacent), self.loss)
+        return Pairs(queries, **own, adjacent=parts[0].adjacent)
 
-    def _problem(
+    def make_problem(
         self, rows: Rows, pairs: Any, C: float, scale: Array | None, box: Box | None, n: int
     ) -> problem.Problem:
         n_threads = useful_threads(rows.nbytes, n)
@@ -324,7 +320,7 @@ class SwapRecipe(RankRecipe):
     def row_bytes(self) -> int:
         return 136 + super().row_bytes
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
+    def compare(self, data: Dataset, query_weight: Array | None) -> Any:
         if data.queries.n_pairs == 0:
             return None
         swaps = Swaps.of(
@@ -338,37 +334,21 @@ class SwapRecipe(RankRecipe):
             share=self.share,
         )
         check_total(swaps.total_weight(), self.pair_weighting)
-        return PairTerms(swaps, self.loss)
+        return swaps
 
-    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
+    def join(self, queries: Queries, parts: list[Any]) -> Swaps:
         names = ("depth", "gain", "first", "second", "factor", "row_weight")
-        return PairTerms(Swaps(queries, **_joined(parts, *names)), self.loss)
+        return Swaps(queries, **_joined(parts, *names))
 
     def totals(self, chunk: Chunk, n_threads: int = 1) -> Array:
         """A task: the weights of the queries that have pairs, and those of the pairs, summed."""
         if chunk.terms is None:
             return np.zeros(2)
         swaps = chunk.terms.compared
-        by_query, given = (
-            swaps.weight_by_query(),
-            part_query_weights(self.query_weight, swaps.queries),
-        )
+        by_query = swaps.weight_by_query
+        given = part_query_weights(self.query_weight, swaps.queries)
         c = np.ones(len(by_query)) if given is None else given
         return np.array([c[by_query > 0].sum(), by_query.sum()])
-
-
-@dataclass(frozen=True, eq=False)
-class LayerTerms(Terms):
-    """The layers of a chunk."""
-
-    compared: Layering
-
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return DominationLoss(self.compared, n_threads)
-
-    def weight(self) -> float:
-        zeros = np.zeros(self.compared.queries.n_rows)
-        return float(DominationLoss(self.compared).at(zeros).value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,16 +368,14 @@ class DominationRecipe(Recipe):
     def row_bytes(self) -> int:
         return 24
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> LayerTerms:
+    def compare(self, data: Dataset, query_weight: Array | None) -> Layering:
         how = {"layers": self.layers, "margin": self.margin, "query_weight": query_weight}
-        return LayerTerms(Layering.of(data, **how))
+        return Layering.of(data, **how)
 
-    def joined(self, queries: Queries, parts: list[Any]) -> LayerTerms:
-        return LayerTerms(
-            Layering(queries, **_joined(parts, "shift", "row_weight", "query_weight"))
-        )
+    def join(self, queries: Queries, parts: list[Any]) -> Layering:
+        return Layering(queries, **_joined(parts, "shift", "row_weight", "query_weight"))
 
-    def _problem(
+    def make_problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
     ) -> RidgeProblem:
         return RidgeProblem(rows, layering, C, scale, n)

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.bounds import Box, without_rounding
 from linrank.data.queries import varying_columns
-from linrank.data.rows import Extents, dot
+from linrank.data.rows import Array, Extents, dot
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
-from linrank.parts.parts import Gathering
+from linrank.parts.parts import Extent, Gathering
 from linrank.parts.recipes import Chunk, Piece, Recipe, Sizes
 from linrank.ranksvm.train import Plannable, choose_queries
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.result import Result
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False)
@@ -248,15 +245,6 @@ def curvature(
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Shape and storage of rows that are elsewhere."""
-
-    shape: tuple[int, int]
-    nbytes: int
-    is_sparse: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.domination.path import each_from_last, until_wide
 from linrank.domination.train import minimize_ridge
@@ -26,8 +26,6 @@ from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import follow_path, one_by_one, reporting
 from linrank.ranksvm.train import FIRST, START, Balance, by_newton
 from linrank.solvers.result import Callback, Result
-
-Array = NDArray[Any]
 
 
 def train_parts(

@@ -14,6 +14,7 @@ from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
@@ -23,8 +24,6 @@ from linrank.solvers.result import Callback, Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Array = NDArray[Any]
 
 
 def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64]:

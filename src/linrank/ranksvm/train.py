@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core, published
 from linrank import choices as of
@@ -15,7 +14,7 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
+from linrank.data.rows import Array, DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps, check_longest, swap_measure
@@ -24,11 +23,9 @@ from linrank.pairs import Pairs, check_total, chosen
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening
-from linrank.solvers.newton import Sharpen, newton
+from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve, useful_threads
-
-Array = NDArray[Any]
 
 CERTIFIED = 1 << 20  # entries up to which fits go on to a proof: a step more takes a millisecond
 PROOF = 1e-3  # beyond, the share of F that is to be certified once an estimate is within tol
@@ -37,47 +34,17 @@ _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
-class Extent(Protocol):
-    """How large a matrix is and how it is stored."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def is_sparse(self) -> bool: ...
-
-
-class Plannable(Protocol):
-    """What `plan` asks of a problem."""
-
-    @property
-    def rows(self) -> Extent:
-        """The matrix, or what there is to say of one that is elsewhere."""
-
-    @property
-    def loss(self) -> str: ...
-    @property
-    def n_rows(self) -> int:
-        """Rows that are compared with others, at most."""
-
-    @property
-    def longest_query(self) -> int: ...
-    @property
-    def capacity(self) -> int:
-        """Rows that a sample may have."""
-
-    @property
-    def largest_matrix(self) -> int:
-        """Features up to which the whole Hessian may be formed."""
-
-    def objective(self, epsilon: float = 1.0) -> Sum: ...
-    def sharpening(self, tol: float) -> Sharpen | None: ...
-    def sample(self, n_rows: int) -> Plannable: ...
+Plannable = Any  # a problem that `plan` may be asked for
 
 
 def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
     """Start and preconditioner for the regime of the data.
+
+    A problem has ``rows`` with shape, nbytes and is_sparse (the matrix, or the `Extent` of one that
+    is elsewhere), the ``loss``, ``n_rows`` that are compared with others at most, ``longest_query``
+    (rows), ``capacity`` (rows that a sample may have), ``largest_matrix`` (features up to which the
+    whole Hessian may be formed), and makes ``objective(epsilon)``, ``sharpening(tol)`` and
+    ``sample(n_rows)``, a problem too.
 
     While the explicit Hessian costs no more than a dozen products, or thirty where a narrow band of
     the hinge makes each solve long, it is the safest choice and needs no tuning; beyond, the
@@ -187,7 +154,7 @@ def _without_matrix(problem: Plannable) -> conjugate.Preconditioner | None:
     return conjugate.Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
-def _hessian_price(rows: Extent) -> int:
+def _hessian_price(rows: Any) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
@@ -195,7 +162,7 @@ def _hessian_price(rows: Extent) -> int:
     return max(1, round((100 + n * n / 60) / product))
 
 
-def _entries(rows: Extent) -> float:
+def _entries(rows: Any) -> float:
     """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
     return rows.nbytes / (8 if rows.is_sparse else 4) / max(1, rows.shape[0])
 

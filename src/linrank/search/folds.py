@@ -13,15 +13,13 @@ from linrank import _core
 from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
 from linrank.data.queries import as_sizes, query_folds, row_folds
-from linrank.data.rows import Design, StreamedRows
+from linrank.data.rows import Array, Design, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.metrics.measures import Metric
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 

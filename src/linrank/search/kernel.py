@@ -6,16 +6,14 @@ The matrices of folds are parts of one matrix of all rows, or each is computed f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import KERNELS, WITH_GAMMA
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, DenseRows, Rows, resized
+from linrank.data.rows import Array, DenseRows, Rows, resized
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
 from linrank.kernels.functions import Kernel, check_kernel_rows
@@ -26,89 +24,6 @@ from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
 from linrank.system.resources import allowed, resolve, too_small
-
-Array = NDArray[Any]
-
-_BLOCK = 256  # rows of a matrix that a thread turns at a time
-
-
-class KernelFamily:
-    """``K(X, X)`` for every γ, from what does not depend on γ where that is kept.
-
-    An rbf kernel is a function of ``γ‖a - b‖²``, "poly" is one of ``γ a·b``. With ``keeps`` the
-    squared distances, or the products, are computed once and stay, as large as one matrix; a
-    matrix is then one pass over them. Without, each is computed from the rows, as those are that
-    have to be checked: "sigmoid", and "poly" with ``coef0 < 0``.
-    """
-
-    def __init__(
-        self, kernel: Kernel, rows: Rows, *, keeps: bool = False, n_threads: int = 1
-    ) -> None:
-        self.kernel, self.rows, self.n_threads = kernel, rows, n_threads
-        is_sure = kernel.name == "rbf" or (kernel.name == "poly" and kernel.coef0 >= 0.0)
-        self._keeps = keeps and is_sure
-        self._base: Array | None = None
-
-    def matrix(self, gamma: float) -> StoredMatrix:
-        """``K(X, X)`` for this γ, in memory."""
-        kernel = replace(self.kernel, gamma=gamma)
-        if not self._keeps:
-            room = 16 * self.rows.shape[0] ** 2  # that there is some has been seen to
-            whole = kernel_matrix(kernel, self.rows, memory_limit=room, n_threads=self.n_threads)
-            assert isinstance(whole, StoredMatrix)
-            return whole
-        if self._base is None:
-            self._base = _base(kernel, self.rows, self.n_threads)
-        values, base = np.empty_like(self._base), self._base
-        turn = _turn(kernel)
-        _by_blocks(lambda block: turn(base[block], values[block]), len(base), self.n_threads)
-        return StoredMatrix(values, self.n_threads)
-
-
-def _base(kernel: Kernel, rows: Rows, n_threads: int) -> Array:
-    """``‖a - b‖²`` of all pairs of rows for "rbf", else ``a·b``."""
-    if kernel.name != "rbf":
-        return Kernel("linear").matrix(rows, rows, n_threads)
-    if isinstance(rows, DenseRows):
-        # ‖a‖² - 2a·b + ‖b‖² loses the digits that the norms have in common: distances do not see
-        # the mean, and without it the norms are as small as they can be.
-        values = rows.values.astype(np.float64)
-        rows = DenseRows(values - values.mean(axis=0))
-    squares = Kernel("linear").matrix(rows, rows, n_threads)
-    norms = squares.diagonal().copy()
-
-    def finish(block: slice) -> None:
-        part = squares[block]
-        part *= -2.0
-        part += norms[block, np.newaxis] + norms  # in this order the matrix stays symmetric
-        np.maximum(part, 0.0, out=part)
-
-    _by_blocks(finish, len(squares), n_threads)
-    np.fill_diagonal(squares, 0.0)
-    return squares
-
-
-def _by_blocks(work: Callable[[slice], None], n: int, n_threads: int) -> None:
-    """``work`` on all rows, a block at a time; NumPy releases the lock."""
-    blocks = [slice(i, i + _BLOCK) for i in range(0, n, _BLOCK)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, blocks))
-
-
-def _turn(kernel: Kernel) -> Callable[[Array, Array], None]:
-    """The function of a block of the base that gives the kernel, into a second block."""
-
-    def rbf(squares: Array, out: Array) -> None:
-        np.multiply(squares, -kernel.gamma, out=out)
-        np.exp(out, out=out)
-
-    def poly(products: Array, out: Array) -> None:
-        np.multiply(products, kernel.gamma, out=out)
-        out += kernel.coef0
-        np.power(out, kernel.degree, out=out)
-
-    return {"rbf": rbf, "poly": poly}[kernel.name]
-
 
 _AUTO_FACTORS = tuple(4.0**k for k in range(-3, 4))  # of γ, times that of gamma="scale"
 
@@ -140,10 +55,6 @@ Tile = tuple[slice, Array]  # validation rows, and the kernel of them and the tr
 
 _ANY = 1 << 62  # bytes, where nobody knows how many are free
 _TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
-# Values of a row from which on it pays to keep distances: one pass over them takes as long as to
-# compute the kernel of dense rows of ten features, and a sparse value takes four times a dense one.
-_MANY_FEATURES = 64
-_OF_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -154,8 +65,6 @@ class Plan:
     ----------
     shares : bool
         One matrix of all rows for each γ, of which folds take their parts.
-    keeps : bool
-        Squared distances, or products, stay beside it from one γ to the next.
     n_folds : int
         Folds whose own matrices may exist at a time.
     limit : int
@@ -163,7 +72,6 @@ class Plan:
     """
 
     shares: bool
-    keeps: bool
     n_folds: int
     limit: int
 
@@ -176,7 +84,6 @@ class Plan:
         *,
         scale: str,
         memory_limit: int | float | str | None,
-        n_gammas: int,
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
         limit = allowed(memory_limit)
@@ -185,40 +92,20 @@ class Plan:
         own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
         # A scaling that differs from fold to fold gives kernels that do.
         common = scale == "none" or (scale == "query" and data.qid is not None)
-        if kernel.name == "precomputed":
-            _check_precomputed(own, limit)
-            return cls._dividing(limit, own, len(folds), shares=True)
-        if not common or whole + own > limit:
-            return cls._dividing(limit, own, len(folds) if own else 1)
-        saves = n_gammas > 1 and _width(data.rows) >= _MANY_FEATURES
-        keeps = saves and 2 * whole + own <= limit
-        left = limit - whole * (2 if keeps else 1)
-        return cls._dividing(left, own, len(folds), shares=True, keeps=keeps)
-
-    @classmethod
-    def _dividing(
-        cls, limit: int, own: int, most: int, *, shares: bool = False, keeps: bool = False
-    ) -> Plan:
-        """As many folds at a time as have ``own`` bytes of the ``limit`` each, one at least."""
-        n_folds = max(1, min(most, limit // own if own else most))
-        return cls(shares, keeps, n_folds, limit // n_folds)
-
-
-def _check_precomputed(n_bytes: int, limit: int) -> None:
-    """A given matrix cannot be computed again: its part for a fold must fit."""
-    if n_bytes > limit:
-        raise too_small(
-            limit,
-            "the part of the kernel matrix that a fold trains on",
-            n_bytes,
-            "measure on a validation set, cv=(K_val, y_val, qid_val), for which no part is copied",
-        )
-
-
-def _width(rows: Rows) -> float:
-    """What a product of two rows takes: their mean number of values, sparse ones counted dear."""
-    dear = _OF_SPARSE if isinstance(rows, CsrRows) else 1
-    return dear * rows.values.size / max(1, rows.shape[0])
+        is_given = kernel.name == "precomputed"
+        if is_given and own > limit:  # it cannot be computed again
+            raise too_small(
+                limit,
+                "the part of the kernel matrix that a fold trains on",
+                own,
+                "measure on a validation set, cv=(K_val, y_val, qid_val), for which no part is "
+                "copied",
+            )
+        shares = is_given or (common and whole + own <= limit)
+        left = limit - whole if shares and not is_given else limit
+        most = len(folds) if own or shares else 1
+        n_folds = max(1, min(most, left // own if own else most))
+        return cls(shares, n_folds, left // n_folds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,30 +155,28 @@ class FoldKernels:
         n_threads: int,
     ) -> None:
         self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
-        self._scale = scale
-        self._family: KernelFamily | None = None
-        self._whole: StoredMatrix | None = None
-        if plan.shares:
-            rows = Scaling(scale).applied(data, n_jobs=n_threads).rows
-            self._family = KernelFamily(kernel, rows, keeps=plan.keeps, n_threads=n_threads)
+        self._scale, self._n_threads = scale, n_threads
+        self._rows = Scaling(scale).applied(data, n_jobs=n_threads).rows if plan.shares else None
+        self._whole: Any = None  # a StoredMatrix
 
     def turn_to(self, gamma: float) -> None:
         """Begin with this γ; the matrix of the one before is dropped first."""
         self._whole = None
         self.kernel = replace(self.kernel, gamma=gamma)
-        if self._family is not None:
-            self._whole = self._family.matrix(gamma)
+        if self._rows is not None:
+            room = 16 * self._rows.shape[0] ** 2  # that there is some has been seen to
+            how = {"memory_limit": room, "n_threads": self._n_threads}
+            self._whole = kernel_matrix(self.kernel, self._rows, **how)
 
     def part(self, k: int, n_threads: int) -> Part:
         """Fold k for the γ of `turn_to`."""
-        if self._family is None:
+        if self._whole is None:
             return self._own(self.folds[k], n_threads)
         return self._shared(self.folds[k], n_threads)
 
     def _shared(self, fold: Fold, n_threads: int) -> Part:
         """A part of the matrix of all rows."""
-        assert self._whole is not None
-        assert self._family is not None
+        assert self._rows is not None
         whole, train = self._whole, fold.train
         # The rows themselves, which may be the matrix, are not copied: nothing reads them.
         bare = replace(self.data, rows=DenseRows(np.zeros((self.data.n_rows, 1), np.float32)))
@@ -299,7 +184,7 @@ class FoldKernels:
         matrix = whole if train is None else whole.submatrix(train)
         matrix = StoredMatrix(matrix.values, n_threads)
         if isinstance(fold.valid, Dataset):
-            rows = self._family.rows if train is None else self._family.rows.take(train)
+            rows = self._rows if train is None else self._rows.take(train)
             valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
             return self._apart(part, matrix, rows, valid, n_threads)
         numbers = fold.valid
@@ -391,9 +276,7 @@ def tune_kernel(
     check_kernel_rows(kernel, scale, data)
     n_threads = resolve(n_jobs)
     function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)
-    plan = Plan.of(
-        function, data, folds, scale=scale, memory_limit=memory_limit, n_gammas=len(gammas)
-    )
+    plan = Plan.of(function, data, folds, scale=scale, memory_limit=memory_limit)
     grid = {"gamma": gammas, "C": Cs}
     sweep = Sweep(grid, folds, judging, most=plan.n_folds, n_jobs=n_threads)
     kernels = FoldKernels(data, folds, function, scale=scale, plan=plan, n_threads=n_threads)

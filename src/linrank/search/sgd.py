@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 
 from linrank.choices import ALGORITHMS
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_grid
-from linrank.search.folds import Fold, affordable_folds, weight_of_part
+from linrank.search.folds import Fold, affordable_folds
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.stochastic.descent import Rule, course_over
-from linrank.stochastic.samplers import PairSampler, pair_sampler
-
-Array = NDArray[Any]
-
+from linrank.stochastic.samplers import pair_sampler
 
 _CHUNK = 1 << 16  # steps between two looks at whether the search was called off
 
@@ -89,54 +86,34 @@ def tune_sgd(
     sweep = Sweep(grid, folds, Judging(**judging), most=most, n_jobs=n_jobs)
 
     def train(run: FoldRun) -> Judged:
-        part = _Part.of(data, run.fold, scale, query_weight, run.n_threads)
-        sampler = part.sampler(sampling)
-        models = course_over(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
+        rows, keep = run.fold.train, _kept_queries(data, run.fold.train)
+        part, c, weight = data, query_weight, data.weight
+        if rows is not None and keep is None:  # queries are divided: a copy of the rows
+            part, c = run.part(data, query_weight)
+            weight = part.weight
+        elif rows is not None:  # rows of weight 0 do not count in the scaling
+            weight = np.zeros(data.n_rows)
+            weight[rows] = 1.0 if data.weight is None else data.weight[rows]
+        scaling = Scaling.fit(scale, part.rows, weight=weight, n_jobs=run.n_threads)
+        part = scaling.applied(part, n_jobs=run.n_threads)
+        sampler = pair_sampler(
+            part.queries,
+            sampling,
+            labels=part.labels,
+            row_weight=part.weight,
+            query_weight=c,
+            keep=keep,
+        )
+        models = course_over(part.rows, sampler, rules, n_steps, average=average, seed=seed)
         while models.n_steps < n_steps and not run.is_cancelled():
             models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
-        coefs = np.array([part.scaling.fold(w) for w in models.weights()])
-        scores = run.judge(coefs, data, part.scaling)
+        coefs = np.array([scaling.fold(w) for w in models.weights()])
+        scores = run.judge(coefs, data, scaling)
         for score in scores.tolist():
             run.tell(score=score)
         return scores, {}
 
     return sweep.tuning(sweep.run(train))
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What the models of a fold are trained on."""
-
-    data: Dataset  # rows scaled
-    keep: Array | None  # queries that take part; None for all
-    query_weight: Array | None
-    scaling: Scaling
-
-    @classmethod
-    def of(
-        cls, data: Dataset, fold: Fold, scale: str, query_weight: Array | None, n_threads: int
-    ) -> _Part:
-        keep, part, weight = _kept_queries(data, fold.train), data, data.weight
-        if fold.train is not None and keep is None:  # queries are divided: a copy of the rows
-            part = data.select(fold.train)
-            query_weight = weight_of_part(query_weight, data, part, fold.train)
-            weight = part.weight
-        elif fold.train is not None:  # rows of weight 0 do not count in the scaling
-            weight = np.zeros(data.n_rows)
-            weight[fold.train] = 1.0 if data.weight is None else data.weight[fold.train]
-        scaling = Scaling.fit(scale, part.rows, weight=weight, n_jobs=n_threads)
-        return cls(scaling.applied(part, n_jobs=n_threads), keep, query_weight, scaling)
-
-    def sampler(self, sampling: str) -> PairSampler:
-        """Pairs of the training part."""
-        return pair_sampler(
-            self.data.queries,
-            sampling,
-            labels=self.data.labels,
-            row_weight=self.data.weight,
-            query_weight=self.query_weight,
-            keep=self.keep,
-        )
 
 
 def _kept_queries(data: Dataset, train: Array | None) -> Array | None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import SELECTIONS
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
@@ -25,7 +25,6 @@ from linrank.system.resources import resolve
 if TYPE_CHECKING:
     from linrank.models.design import Design
 
-Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
 Grid = Mapping[str, Any]
 Judged = tuple[Array, dict[str, Any]]  # the measure of the models of a fold, and facts of them

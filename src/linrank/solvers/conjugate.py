@@ -320,13 +320,21 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """``H d ≈ -g``, the image of ``d``, the products it took, and the decrease that is left."""
+    """A displacement with ``H d ≈ -g``, and what is known of it."""
 
     d: Array
-    image: list[Any]
-    n: int
-    rest: float
-    residual: Array  # -g - Hd
+    image: list[Any] | None  # None of d = 0
+    n: int  # products that it took
+    rest: float  # estimate of the decrease of ``q(d) = g·d + ½ d·Hd`` that is left
+    r: Array  # -g - Hd
+
+    def value(self, g: Array) -> float:
+        """``q(d)``."""
+        return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
+
+    def promise(self, g: Array) -> float:
+        """The decrease of q at its minimizer."""
+        return self.rest - self.value(g)
 
 
 def solve_newton(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -110,15 +109,12 @@ def follow(
     for before, C in pairwise((Cs[0], *Cs)):
         point = point.reweighted(C / before)
         directions.memory.reweight(C / before)
-        recorder = Recorder(callback and partial(_tell, callback, C), time.perf_counter())
+        tell = callback and (lambda state, C=C: callback({**state, "C": C}))
+        recorder = Recorder(tell, time.perf_counter())
         result, point = _certify(point, directions, recorder, tol, max_iter)
         yield result
         if result.stopped == "callback":
             return
-
-
-def _tell(callback: Callback, C: float, state: dict[str, Any]) -> bool | None:
-    return callback({**state, "C": C})
 
 
 def _certify(
