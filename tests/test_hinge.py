@@ -117,13 +117,6 @@ def test_every_regime_closes_the_gap(regime):
     assert tighter.value <= result.value * (1 + 1e-9)
 
 
-def test_the_bits_do_not_depend_on_the_threads():
-    data = make_ranking(3000, (5, 40), 30, random_state=1)  # 8 MB: threads are used
-    one, two = (train(data, loss="hinge", n_jobs=n) for n in (1, 2))
-    assert (one.w == two.w).all()
-    assert one.value == two.value
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from hypothesis_profiles import examples
 from linrank import ConvergenceWarning
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
@@ -22,7 +21,7 @@ from linrank.kernels.train import train_kernel
 from linrank.ranksvm.path import as_Cs
 from linrank.search import kernel as kernel_tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.kernel import FoldKernels, KernelFamily, Plan, as_gammas, tune_kernel
+from linrank.search.kernel import FoldKernels, Plan, as_gammas, tune_kernel
 from linrank.search.tuning import Tuning
 from papers import KernelRankSVM, KernelRankSVMCV
 
@@ -63,33 +62,6 @@ def fitted(data):
 
 
 # ---- equal to the same by hand ------------------------------------------------------------------
-
-
-def test_the_model_is_that_of_a_plain_fit(data, fitted):
-    plain = KernelRankSVM(gamma=fitted.gamma_, C=fitted.C_, **TIGHT)
-    plain.fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(fitted.dual_coef_, plain.dual_coef_)
-    assert_array_equal(fitted.support_, plain.support_)
-    assert_array_equal(fitted.predict(data.X), plain.predict(data.X))
-    assert (fitted.objective_, fitted.duality_gap_) == (plain.objective_, plain.duality_gap_)
-    own = {"Cs_", "gammas_", "scores_", "mean_scores_", "best_score_"}
-    own |= {"best_params_", "best_index_", "cv_results_"}
-    assert {name for name in vars(fitted) if name.endswith("_")} - own == {
-        name for name in vars(plain) if name.endswith("_")
-    }
-
-
-def test_without_qid_rows_are_split(data):
-    options = {"scoring": "pairwise_accuracy", "scale": "query"}
-    found = KernelRankSVMCV(Cs=CS, gammas=GAMMAS, cv=3, **options, **TIGHT).fit(data.X, data.y)
-    one = replace(data, qid=None)
-    fold = deal(one, 3)[1]
-    model = KernelRankSVM(C=CS[1], gamma=GAMMAS[1], scale="query", **TIGHT)
-    model.fit(data.X[fold.train], data.y[fold.train])
-    assert_allclose(
-        found.scores_[1, 1, 1], model.score(data.X[fold.valid], data.y[fold.valid]), rtol=1e-9
-    )
-    assert not found.needs_qid_
 
 
 def test_sparse_rows_give_the_same(data, fitted):
@@ -143,22 +115,6 @@ def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
     assert computed == [(n, n)] * len(GAMMAS)
 
 
-def test_distances_are_computed_once_where_rows_are_wide(computed, monkeypatch):
-    data = curved(2, n_features=3)
-    expected = tuned(data)
-    computed.clear()
-    monkeypatch.setattr("linrank.search.kernel._MANY_FEATURES", 3)
-    assert_allclose(tuned(data).scores, expected.scores, rtol=1e-12)
-    assert computed == [(data.n_rows, data.n_rows)]  # products; no kernel for either γ
-    computed.clear()
-    tuned(data, gammas=[0.5])
-    assert len(computed) == 1
-    room = 8 * data.n_rows**2 + 8 * 48**2
-    computed.clear()
-    assert_allclose(tuned(data, memory_limit=room).scores, expected.scores, rtol=1e-12)
-    assert len(computed) == 2  # no room for distances
-
-
 def test_folds_compute_their_own_where_scaling_or_memory_keep_them_apart(data, computed):
     parts = [(len(fold.train), len(fold.valid)) for fold in deal(data, 3)]
     both = [shape for t, v in parts for shape in ((t, t), (v, t))]
@@ -175,29 +131,22 @@ def test_the_plan_is_what_fits(data):
     assert [len(fold.train) for fold in folds] == [t] * 3
 
     def plan(limit, data=data, kernel="rbf", scale="none", folds=folds):
-        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit, n_gammas=2)
-        return found.shares, found.keeps, found.n_folds
+        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit)
+        return found.shares, found.n_folds
 
     whole, own = 8 * n * n, 8 * t * t
-    wide = replace(data, rows=as_rows(np.ones((n, 64))))
-    assert plan(whole + own) == (True, False, 1)
-    assert plan(whole + 3 * own) == (True, False, 3)
-    assert plan(whole + own - 1) == (False, False, 3)
-    assert plan(2 * own) == (False, False, 2)
-    assert plan(own) == (False, False, 1)
-    assert plan(1) == (False, False, 1)
-    assert plan(2 * whole + own, wide) == (True, True, 1)
-    assert plan(2 * whole + own - 1, wide)[:2] == (True, False)
-    assert plan(None, wide)[:2] == (True, True)
-    assert not plan(None, replace(data, rows=as_rows(np.ones((n, 63)))))[1]
-    assert plan(None, replace(data, rows=as_rows(sparse.csr_array(np.ones((n, 16))))))[1]
-    assert plan(10 * whole, scale="standard") == (False, False, 3)
+    assert plan(whole + own) == (True, 1)
+    assert plan(whole + 3 * own) == (True, 3)
+    assert plan(whole + own - 1) == (False, 3)
+    assert plan(2 * own) == (False, 2)
+    assert plan(own) == plan(1) == (False, 1)
+    assert plan(10 * whole, scale="standard") == (False, 3)
     assert plan(10 * whole, scale="query")[0]
     assert not plan(10 * whole, replace(data, qid=None), scale="query")[0]
     valid = [Fold(None, data)]
-    assert plan(whole, folds=valid) == (True, False, 1)
-    assert plan(whole - 1, folds=valid) == (False, False, 1)
-    assert plan(2 * own, kernel="precomputed") == (True, False, 2)
+    assert plan(whole, folds=valid) == (True, 1)
+    assert plan(whole - 1, folds=valid) == (False, 1)
+    assert plan(2 * own, kernel="precomputed") == (True, 2)
     with pytest.raises(
         MemoryError,
         match=r"too small: the part of the kernel matrix that a fold trains on takes 18.4 kB",
@@ -225,37 +174,6 @@ def test_models_start_from_the_one_before(data, monkeypatch):
     assert [C for C, _, _ in starts] == CS * 6
     for (C, start, _), (_, _, before) in zip(starts[1:], starts, strict=False):
         assert start is (None if CS[0] == C else before)
-
-
-# ---- the family of matrices ---------------------------------------------------------------------
-
-
-@examples(30)
-@given(
-    st.integers(0, 1000),
-    st.sampled_from(["rbf", "poly"]),
-    st.booleans(),
-    st.sampled_from([0.0, 1e3]),
-    st.sampled_from([1, 3]),
-)
-def test_a_family_has_the_matrices_of_its_kernels(seed, name, is_sparse, shift, n_threads):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(int(rng.integers(1, 300)), 4)) * rng.integers(0, 2, 4)
-    shift = shift if name == "rbf" and not is_sparse else 0.0
-    rows = as_rows(sparse.csr_array(X) if is_sparse else X + shift)
-    kernel = Kernel(name, degree=2, coef0=0.5)
-    family = KernelFamily(kernel, rows, keeps=True, n_threads=n_threads)
-    for gamma in (0.1, 2.0):
-        squares = ((X[:, None] - X) ** 2).sum(axis=2)
-        truth = {
-            "rbf": np.exp(-gamma * squares),
-            "poly": (gamma * X @ X.T + 0.5) ** 2,
-        }[name]
-        found = family.matrix(gamma).values
-        assert_allclose(found, truth, rtol=1e-9, atol=1e-10)
-        assert_allclose(found, found.T, rtol=1e-12)
-        plain = KernelFamily(kernel, rows, n_threads=n_threads).matrix(gamma).values
-        assert_allclose(plain, truth, rtol=1e-6 if shift else 1e-9, atol=1e-7 if shift else 1e-10)
 
 
 # ---- kernels without γ --------------------------------------------------------------------------
@@ -379,11 +297,6 @@ def test_edges_of_both_grids_are_told():
     assert nothing.edge.startswith("every C of the grid scores 0.5, ")
 
 
-def test_the_edge_is_a_warning(data):
-    with pytest.warns(UserWarning, match=r"the best gamma, 0.5, is the largest of the grid"):
-        search(data, Cs=[1e-3, 1.0, 1e3], gammas=[1e-4, 0.5])
-
-
 def test_models_that_did_not_converge_are_counted(data):
     assert choice([[[0.5, 0.6]]]).open is None
     told = choice([[[0.5, 0.6]]], converged=[[[True, False]]]).open
@@ -418,14 +331,6 @@ def test_models_that_did_not_converge_are_counted(data):
 def test_wrong_parameters(data, options, error, message):
     with pytest.raises(error, match=message):
         search(data, **options)
-
-
-def test_a_fold_that_cannot_be_judged_is_named(data):
-    y = np.where(data.qid == data.qid[0], 1.0, data.y)
-    lone = np.flatnonzero(data.qid == data.qid[0])
-    rest = np.flatnonzero(data.qid != data.qid[0])
-    with pytest.raises(ValueError, match="undefined on the validation part of fold 1"):
-        search(replace(data, labels=y), cv=[(rest, lone)], scoring="pairwise_accuracy")
 
 
 # ---- the estimator ------------------------------------------------------------------------------

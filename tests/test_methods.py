@@ -153,15 +153,6 @@ class TestFit:
         np.testing.assert_array_equal(one.model_.coef, three.model_.coef)
         np.testing.assert_array_equal(one.objective_, three.objective_)  # nan is nan
 
-    def test_a_model_comes_back_from_its_file(self, name, storage, data, tmp_path):
-        X, y, qid = data
-        rows = STORAGES[storage](X)
-        ranker = fitted(name, rows, y, qid)
-        ranker.save(tmp_path / "model.json")
-        model = linrank.load_model(tmp_path / "model.json")
-        np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
-        np.testing.assert_equal(dict(model.training), dict(ranker.model_.training))
-
 
 def with_query_features(X: Any, qid: Any) -> np.ndarray:
     """With columns that are the same on all rows of a query: one of them large, one everywhere."""

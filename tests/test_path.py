@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 import linrank
 from explicit_pairs import ExplicitPairs
-from linrank import ConvergenceWarning, NoPairsError, _core
+from linrank import ConvergenceWarning, _core
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.objective import Ridge, Risk, Sum
@@ -186,14 +185,6 @@ def test_the_threads_change_nothing():
     assert_array_equal(one.n_hvp, two.n_hvp)
 
 
-def test_sparse_equals_dense():
-    data = make_ranking(50, 12, 30, density=0.2, random_state=2)
-    a = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-10)
-    b = ranksvm_path(data.X.toarray(), data.y, data.qid, Cs=GRID, tol=1e-10)
-    assert sparse.issparse(data.X)
-    assert_allclose(a.objectives, b.objectives, rtol=1e-9)
-
-
 # ---- the pieces ---------------------------------------------------------------------------------
 
 
@@ -288,27 +279,6 @@ def test_wrong_grids(Cs, message):
     data = small()
     with pytest.raises(ValueError, match=message):
         ranksvm_path(data.X, data.y, data.qid, Cs=Cs)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tol": 0}, "tol must be a finite number > 0, got 0"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
-        ({"solver": "sgd"}, "solver must be .* got 'sgd'"),
-        ({"scale": "log"}, "log"),
-        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
-    ],
-)
-def test_wrong_options(options, message):
-    data = small()
-    with pytest.raises(ValueError, match=message):
-        ranksvm_path(data.X, data.y, data.qid, **options)
-
-
-def test_no_pairs():
-    with pytest.raises(NoPairsError, match="none of the 3 queries"):
-        ranksvm_path(np.eye(3), [1, 2, 3], [1, 2, 3])
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])

@@ -119,6 +119,7 @@ def test_saved_loaded_and_pickled_models_score_alike(name, scale, tmp_path):
     ranker.save(tmp_path / "m.json")
     model, scores = load_model(tmp_path / "m.json"), ranker.predict(DATA.X)
     assert_array_equal(model.predict(DATA.X), scores)
+    np.testing.assert_equal(dict(model.training), dict(ranker.model_.training))
     assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(DATA.X), scores)
     if name not in LINEAR:
         return

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +36,6 @@ from linrank.data.bounds import Box
 from linrank.data.rows import Array, Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.system.resources import cached_property
-
-
-class Term(Protocol):
-    """A smooth function of ``w``."""
-
-    def at(self, w: Array) -> Any: ...
-
-    def resume(self, point: Any) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +123,9 @@ class Ridge:
 
 
 class Sum:
-    """``Σ_b f_b(w)``."""
+    """``Σ_b f_b(w)``; a term makes a point ``at(w)``, and may ``resume`` that of another term."""
 
-    def __init__(self, *terms: Term) -> None:
+    def __init__(self, *terms: Any) -> None:
         self.terms = terms
 
     def at(self, w: Array) -> SumPoint:

@@ -20,7 +20,7 @@ from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Errors, HingeKind, PairLoss, SquaredHingeKind
-from linrank.objective import Term
+from linrank.objective import Sum
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Recorder, Result
 from linrank.system.resources import cached_property, check_fits
@@ -247,7 +247,7 @@ _ROUNDING = 1e-12
 
 
 def tron(
-    objective: Term,
+    objective: Sum,
     w0: Array,
     *,
     tol: float = 1e-3,

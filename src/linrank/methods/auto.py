@@ -14,7 +14,7 @@ from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM
 from linrank.methods.base import Description, Task, Trained
-from linrank.methods.domination import alphas_of
+from linrank.methods.domination import grid_of
 from linrank.methods.ground import Ground, converged_lines, ending, optimum_line, place_of
 from linrank.methods.parameters import (
     DominationParameters,
@@ -175,17 +175,16 @@ class _Run:
 
     def tune(self, folds: Any, judging: dict[str, Any]) -> Tuning:
         """The measure of its models, from the simplest on."""
-        task, asked = self.task, Judging(**judging)
-        if not self.candidate.options:
-            ground = Ground.of(replace(task, parameters=self._search(DominationSearch)))
-            return DOMINATION_PATH.tune(ground, folds, self._alphas, asked)
+        options = self.candidate.options
+        kind = RankSVMSearch if options else DominationSearch
+        parameters = kind(**self._common, **options)
+        ground = Ground.of(replace(self.task, parameters=parameters))
+        if not options:
+            return DOMINATION_PATH.tune(ground, folds, self._alphas, Judging(**judging))
         # A fold has that share of the queries, and so of the weights.
         share = 1.0 - 1.0 / self.n_folds if self.n_folds > 1 else 1.0
-        ground = Ground.of(replace(task, parameters=self._search(RankSVMSearch)))
-        return RANKSVM_PATH.tune(ground, folds, np.array(WEIGHTS) / (share * self.unit), asked)
-
-    def _search(self, parameters: type) -> Any:
-        return parameters(**self._common, **self.candidate.options)
+        grid = np.array(WEIGHTS) / (share * self.unit)
+        return RANKSVM_PATH.tune(ground, folds, grid, Judging(**judging))
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -195,7 +194,7 @@ class _Run:
     @cached_property
     def _alphas(self) -> Array:
         parameters = DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
-        return alphas_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
+        return grid_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
 
     def _parameters(self, place: int) -> Any:
         if not self.candidate.options:

@@ -87,7 +87,7 @@ def _path_problem(ground: Ground) -> PathProblem:
     )
 
 
-def alphas_of(ground: Ground) -> NDArray[np.float64]:
+def grid_of(ground: Ground) -> NDArray[np.float64]:
     """The grid of alpha, descending."""
     p = ground.task.parameters
     return as_alphas(p.alphas, lambda: _auto_alphas(ground, p.n_alphas, p.eps))
@@ -124,6 +124,19 @@ def follow(
     varies = np.ones(ground.columns.n_features, dtype=bool)  # the others have their weights already
     found = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
     return found, n_pairs
+
+
+def path_settings(ground: Ground, alpha: float) -> dict[str, Any]:
+    """What the model of a path is to know of the parameters."""
+    p = ground.task.parameters
+    options = {**values_of(p, DOMINATION_PATH), "alpha": alpha, "feature_induction": None}
+    return describe_parameters(ground.place.dataset, seed=seed_of(p.random_state), **options)
+
+
+def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
+    """What estimators show of a search beyond what all do."""
+    shown = {"n_nonzero": model.n_nonzero, "density": model.density}
+    return {**shown, "n_nonzeros": tuning.facts["n_nonzero"]}
 
 
 def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:

@@ -132,6 +132,29 @@ def follow(
     return PathResult.of(Cs, results, ground.scaling, varies, bounds=bounds), n_pairs
 
 
+def grid_of(ground: Ground) -> NDArray[Any]:
+    """The values of C of a search or path, ascending."""
+    from linrank.ranksvm.path import as_Cs
+
+    return as_Cs(ground.task.parameters.Cs, lambda: unit_of(ground))
+
+
+def path_settings(ground: Ground, C: float) -> dict[str, Any]:
+    """What the model of a path is to know of the parameters."""
+    p = ground.task.parameters
+    return settings_of(p, options_of(p))
+
+
+def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
+    """What estimators show of a search beyond what all do."""
+    return settings_shown(tuning.best_params, parameters)
+
+
+def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+    """The parameters for some rows of a data set: the same."""
+    return parameters
+
+
 def unit_of(ground: Ground) -> float:
     """The C that "auto" is, and grids are multiples of."""
     data, balance = ground.place.dataset, ground.balance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -14,7 +13,6 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.rows import Array
 from linrank.domination.path import check_path
-from linrank.domination.train import describe_parameters
 from linrank.io.store.store import Store, is_limited
 from linrank.kernels.functions import check_kernel_rows
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
@@ -72,35 +70,22 @@ class Found(Tuning):
 
 @dataclass(frozen=True)
 class PathSearch:
-    """What a search along a path asks of a method.
+    """A search along a path over a ``parameter``, "C" or "alpha".
 
-    Attributes
-    ----------
-    parameter : {"C", "alpha"}
-        What the path is over.
-    recipe_of : callable
-        As that of the `Method`.
-    grid_of : callable
-        From the `Ground` of all rows to the values.
-    follow : callable
-        From a `Ground` and values to a `PathResult` and a number of pairs.
-    settings_of : callable
-        From the `Ground` and the chosen value to what the model is to know.
-    show : callable
-        From a `Trained` and its `Tuning` to what estimators show beyond what all do.
-    parameters_of_part : callable
-        From parameters, a data set and the numbers of some rows to the parameters for these.
-    n_copies : int
-        Of the training rows, that a fold holds.
+    The ``method`` is a module with
+
+    - ``recipe_of``, as that of the `Method`;
+    - ``grid_of(ground)``: the values, for all rows;
+    - ``follow(ground, values, progress=, callback=)``: a `PathResult`, and a number of pairs;
+    - ``path_settings(ground, value)``: what the model of the chosen value is to know;
+    - ``path_attributes(model, tuning, parameters)``: what estimators show beyond what all do;
+    - ``parameters_of_part(parameters, data, rows)``: the parameters for some rows of a data set.
+
+    A fold holds ``n_copies`` of its training rows.
     """
 
     parameter: str
-    recipe_of: Callable[..., Any]
-    grid_of: Callable[[Ground], Array]
-    follow: Callable[..., tuple[PathResult, int | None]]
-    settings_of: Callable[[Ground, float], dict[str, Any]]
-    show: Callable[[Any, Tuning, Any], dict[str, Any]]
-    parameters_of_part: Callable[[Any, Dataset, Array], Any] = lambda parameters, *_: parameters
+    method: Any
     n_copies: int = 1
 
     def tune(self, ground: Ground, folds: Any, grid: Array, judging: Judging) -> Tuning:
@@ -114,14 +99,14 @@ class PathSearch:
             rows, valid = run.fold.train, run.fold.valid
             part = ground.part(rows, run.n_threads)
             if whole is not None and rows is not None:
-                own = self.parameters_of_part(p, whole, rows)
+                own = self.method.parameters_of_part(p, whole, rows)
                 part = replace(part, task=replace(part.task, parameters=own))
 
             def report(result: Result) -> None:
                 n_nonzero = {"n_nonzero": int(np.count_nonzero(result.w))}
                 run.report(result, **(n_nonzero if self.parameter == "alpha" else {}))
 
-            path, _ = self.follow(part, grid, progress=report, callback=run.is_cancelled)
+            path, _ = self.method.follow(part, grid, progress=report, callback=run.is_cancelled)
             facts = {"n_nonzero": path.n_nonzero} if self.parameter == "alpha" else {}
             if whole is None and not isinstance(valid, Dataset):
                 how = (part.scaling, judging.scoring, judging.convention, part.design)
@@ -133,14 +118,14 @@ class PathSearch:
 
     def run(self, task: Task, folds: Any, judging: dict[str, Any]) -> Found:
         """A path per fold, the choice among its values, and a path on all data."""
-        ground = Ground.of(task, self.recipe_of)
+        ground = Ground.of(task, self.method.recipe_of)
         p = ground.task.parameters
         asked = Judging(**_asked(p, judging))
-        tuning = self.tune(ground, folds, self.grid_of(ground), asked)
-        path, n_pairs = self.follow(ground, tuning.grid[self.parameter])
+        tuning = self.tune(ground, folds, self.method.grid_of(ground), asked)
+        path, n_pairs = self.method.follow(ground, tuning.grid[self.parameter])
         k = tuning.chosen
         result = path.results[k]
-        settings = self.settings_of(ground, tuning.best_params[self.parameter])
+        settings = self.method.path_settings(ground, tuning.best_params[self.parameter])
         known = {**settings, "scoring": str(parse(p.scoring)), **tuning.choice}
         model = ground.model_of(result, n_pairs, known)
         shown = {
@@ -149,49 +134,13 @@ class PathSearch:
             "n_pairs": model.training["n_pairs"],
             "n_iter": int(path.n_iter[: k + 1].sum()),  # all steps up to the choice count
             "kkt_residual": result.kkt_residual,
-            **self.show(model, tuning, p),
+            **self.method.path_attributes(model, tuning, p),
         }
         return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
 
 
-def _grid_of_C(ground: Ground) -> Array:
-    return as_Cs(ground.task.parameters.Cs, lambda: ranksvm.unit_of(ground))
-
-
-def _settings_of_ranksvm(ground: Ground, C: float) -> dict[str, Any]:
-    p = ground.task.parameters
-    return ranksvm.settings_of(p, ranksvm.options_of(p))
-
-
-def _settings_of_domination(ground: Ground, alpha: float) -> dict[str, Any]:
-    p = ground.task.parameters
-    options = {**values_of(p, of.DOMINATION_PATH), "feature_induction": None}
-    seed = seed_of(p.random_state)
-    return describe_parameters(ground.place.dataset, alpha=alpha, seed=seed, **options)
-
-
-RANKSVM_PATH = PathSearch(
-    "C",
-    ranksvm.recipe_of,
-    _grid_of_C,
-    ranksvm.follow,
-    _settings_of_ranksvm,
-    lambda model, tuning, p: ranksvm.settings_shown(tuning.best_params, p),
-)
-DOMINATION_PATH = PathSearch(
-    "alpha",
-    domination.recipe_of,
-    domination.alphas_of,
-    domination.follow,
-    _settings_of_domination,
-    lambda model, tuning, p: {
-        "n_nonzero": model.n_nonzero,
-        "density": model.density,
-        "n_nonzeros": tuning.facts["n_nonzero"],
-    },
-    domination.parameters_of_part,
-    n_copies=2,  # a fold has its rows by column, too
-)
+RANKSVM_PATH = PathSearch("C", ranksvm)
+DOMINATION_PATH = PathSearch("alpha", domination, n_copies=2)  # a fold has its rows by column, too
 
 
 def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
@@ -290,7 +239,7 @@ def certified_path(task: Task, callback: Callback | None = None) -> PathResult:
     """The path over C of a task wherever its rows are; a warning where a gap is too wide."""
     as_Cs(task.parameters.Cs)
     ground = Ground.of(task, ranksvm.recipe_of)
-    path, _ = ranksvm.follow(ground, _grid_of_C(ground), callback=callback)
+    path, _ = ranksvm.follow(ground, ranksvm.grid_of(ground), callback=callback)
     warn_unless_certified(path)
     return path
 

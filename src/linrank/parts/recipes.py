@@ -230,8 +230,10 @@ class Recipe(ABC):
         )
         return Chunk(rows, terms, sizes)
 
-    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        """Rows of some queries in the order of their positions, and their terms.
+    def sample(
+        self, chunk: Chunk, queries: Array, first: int, limit: int, seed: int, n_threads: int = 1
+    ) -> Piece:
+        """A task: rows of some queries in the order of their positions, and their terms.
 
         They are those that `linrank.ranksvm.train.draw_rows` draws.
         """

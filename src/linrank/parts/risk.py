@@ -360,21 +360,8 @@ class ChunkedProblem:
         for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             mine = queries[np.searchsorted(queries, begin) : np.searchsorted(queries, end)] - begin
             per_chunk.append((mine, begin) if len(mine) else None)
-        found = self.gathering.each(draw, self.recipe, limit, seed, per_chunk=per_chunk)
+        found = self.gathering.each(self.recipe.sample, limit, seed, per_chunk=per_chunk)
         return [piece for piece in found if piece is not None]
-
-
-def draw(
-    chunk: Chunk,
-    queries: Array,
-    first: int,
-    recipe: Recipe,
-    limit: int,
-    seed: int,
-    n_threads: int = 1,
-) -> Piece:
-    """The task that draws a chunk's part of a sample."""
-    return recipe.sample(chunk, queries, limit, seed, first)
 
 
 def sizes_of(gathering: Gathering) -> list[Sizes]:

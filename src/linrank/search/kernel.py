@@ -286,21 +286,24 @@ def tune_kernel(
         part = kernels.part(run.k, run.n_threads)
         weight = weight_of_part(query_weight, data, part.data, run.fold.train)
 
-        def fit(C: float, last: Result | None) -> Result:
-            return train_kernel(
+        results: list[Result] = []
+        for C in Cs.tolist():  # ascending, each model from the last
+            result = train_kernel(
                 part.data,
                 kernel=kernels.kernel,
                 matrix=part.matrix,
                 C=C,
-                beta0=None if last is None else last.w,
+                beta0=results[-1].w if results else None,
                 settle=False,
                 query_weight=weight,
                 n_jobs=run.n_threads,
                 callback=run.is_cancelled,
                 **options,
             )
-
-        results = run.each(Cs, fit)  # ascending, each model from the last
+            results.append(result)
+            if run.is_cancelled():  # the fault of another fold is about to be told
+                break
+            run.report(result)
         betas = np.array([result.w for result in results])
         facts = {
             "converged": np.array([result.converged for result in results]),

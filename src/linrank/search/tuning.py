@@ -370,16 +370,6 @@ class FoldRun:
         part = data if rows is None else data.select(rows)
         return part, weight_of_part(query_weight, data, part, rows)
 
-    def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
-        """``fit(C, last result)`` for one C after the other, until the search is called off."""
-        results: list[Any] = []
-        for C in Cs.tolist():
-            results.append(fit(C, results[-1] if results else None))
-            if self.is_cancelled():  # the fault of another fold is about to be told
-                break
-            self.report(results[-1])
-        return results
-
     def report(self, result: Result | None, **more: Any) -> None:
         """Tell of the model that comes next in the grid; of some methods there is no result."""
         told = {} if result is None else {"gap": result.gap, "objective": result.value}

@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.data.rows import Array
-from linrank.objective import Term
+from linrank.objective import Sum
 from linrank.solvers.result import Callback, Recorder, Result
 
 _LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
@@ -128,7 +128,7 @@ _ROUNDING = 1e-15
 
 
 def bundle(
-    objective: Term,
+    objective: Sum,
     w0: Array,
     *,
     tol: float = 1e-3,
