@@ -82,19 +82,6 @@ def test_a_plane_touches_the_risk_where_it_was_cut_and_is_below_it_elsewhere(los
             assert a @ w + b <= f.at(w).parts[1].value * (1 + 1e-12)
 
 
-def test_planes_out_of_use_are_dropped_without_loss(monkeypatch):
-    data = make_ranking(40, (3, 20), 8, random_state=6, dtype="float64")
-    kept, patient = fit(data, C=5.0, tol=1e-8), []
-    monkeypatch.setattr("linrank.solvers.bundle._PATIENCE", 1)
-    original = _Model.bound
-    monkeypatch.setattr(_Model, "bound", lambda m: patient.append(m._n) or original(m))
-    dropped = fit(data, C=5.0, tol=1e-8)
-    assert dropped.converged
-    assert max(patient) < dropped.n_iter
-    assert_allclose(dropped.value, kept.value, rtol=2e-8)
-    assert (np.diff(lower_bounds(dropped.history)) >= -1e-10 * kept.value).all()
-
-
 def test_why_it_stopped_is_told():
     data = make_ranking(60, (5, 30), 10, random_state=9)
     short = fit(data, C=10.0, max_iter=3)
@@ -110,13 +97,6 @@ def test_why_it_stopped_is_told():
     assert 0.0 < exact.gap <= 1e-9 * exact.value
 
 
-def test_features_beyond_double_precision_are_told():
-    data = make_ranking(5, (3, 5), 2, random_state=0, dtype="float64")
-    huge = Dataset.of(1e80 * np.asarray(data.X), data.labels, qid=data.qid)
-    with pytest.raises(ValueError, match="divide them by a common factor"):
-        fit(huge)
-
-
 def test_the_command_offers_it(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--loss", "hinge", "--solver", "bundle", "-v"]
@@ -125,3 +105,23 @@ def test_the_command_offers_it(files, tmp_path, capsys):
     assert "bundle, hinge, C = 1" in told
     assert "certified: F - F* <= 0.001·F" in told
     assert "Hessian product" not in told
+
+
+def test_planes_out_of_use_are_dropped_without_loss(monkeypatch):
+    data = make_ranking(40, (3, 20), 8, random_state=6, dtype="float64")
+    kept, patient = fit(data, C=5.0, tol=1e-8), []
+    monkeypatch.setattr("linrank.solvers.bundle._PATIENCE", 1)
+    original = _Model.bound
+    monkeypatch.setattr(_Model, "bound", lambda m: patient.append(m._n) or original(m))
+    dropped = fit(data, C=5.0, tol=1e-8)
+    assert dropped.converged
+    assert max(patient) < dropped.n_iter
+    assert_allclose(dropped.value, kept.value, rtol=2e-8)
+    assert (np.diff(lower_bounds(dropped.history)) >= -1e-10 * kept.value).all()
+
+
+def test_features_beyond_double_precision_are_told():
+    data = make_ranking(5, (3, 5), 2, random_state=0, dtype="float64")
+    huge = Dataset.of(1e80 * np.asarray(data.X), data.labels, qid=data.qid)
+    with pytest.raises(ValueError, match="divide them by a common factor"):
+        fit(huge)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError, load_model
@@ -191,18 +191,6 @@ def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
     assert two.n_pairs_ == one.n_pairs_ == len(everything)
 
 
-def test_preferences_beside_chosen_pairs(graded):
-    extra = pruned(graded.y, graded.qid, 5, 5, seed=1).pairs[::-1]
-    options = {"pairs": "closest", "n_closest": 30, "random_state": 0, "tol": 1e-9}
-    mixed = RankSVM(**options).fit_pairs(
-        graded.X, extra, pair_weight=np.full(10, 2.0), y=graded.y, qid=graded.qid
-    )
-    both = np.concatenate([closest(graded.y, graded.qid, 30).pairs, extra, extra])
-    alone = RankSVM(tol=1e-9).fit_pairs(graded.X, both)
-    assert_allclose(mixed.objective_, alone.objective_, rtol=1e-8)
-    assert mixed.n_pairs_ == 40
-
-
 # ---- optima that are known ----------------------------------------------------------------------
 
 
@@ -248,19 +236,6 @@ def test_a_model_says_what_was_chosen(graded, tmp_path):
     assert "seed" not in plain
 
 
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_cross_validation_uses_the_same_choice(graded):
-    options = {"pairs": "pruned", "n_closest": 20, "n_random": 10, "tol": 1e-8}
-    data = {"X": graded.X, "y": graded.y, "qid": graded.qid}
-    cv = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
-    alone = RankSVM(0.1, random_state=6, **options).fit(**data)
-    assert_allclose(cv.coef_, alone.coef_, rtol=1e-3, atol=1e-6)
-    assert cv.n_pairs_ == 30
-    assert cv.model_.training["seed"] == 6
-    again = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
-    assert_array_equal(cv.scores_, again.scores_)
-
-
 def test_a_fold_with_fewer_pairs_is_named(graded):
     n = graded.queries.n_pairs - 1
     with pytest.raises(TooFewPairsError, match=rf"fold \d of 3: n_closest is {n}, but"):
@@ -286,24 +261,6 @@ def test_a_fold_with_fewer_pairs_is_named(graded):
 def test_wrong_choices_are_refused(graded, options, message):
     with pytest.raises(ValueError, match=message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
-
-
-def test_equal_rows_of_different_labels_add_a_constant():
-    """Their difference is 0: each such pair costs C, whatever the weights are."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 3)), np.arange(20.0)
-    X[8] = X[7]
-    X[13] = X[12]
-    full = RankSVM(0.5, pairs="closest", n_closest=18, random_state=1, tol=1e-10).fit(X, y)
-    kept = closest(y, n=18, seed=1).pairs
-    is_equal = (X[kept[:, 0]] == X[kept[:, 1]]).all(axis=1)
-    assert is_equal.sum() > 0
-    rest = RankSVM(0.5, tol=1e-10).fit_pairs(X, kept[~is_equal])
-    assert_allclose(full.coef_, rest.coef_, rtol=1e-6)
-    assert_allclose(full.objective_, rest.objective_ + 0.5 * is_equal.sum(), rtol=1e-8)
-    alone = RankSVM(pairs="closest").fit(np.ones((3, 2)), [0, 1, 2])
-    assert_array_equal(alone.coef_, 0.0)
-    assert alone.objective_ == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

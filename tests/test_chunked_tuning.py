@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import NoPairsError, QueryKFold
+from linrank import QueryKFold
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
-from linrank.parts.parts import MemoryChunks, only_queries
+from linrank.parts.parts import only_queries
 from linrank.parts.recipes import RankRecipe
-from linrank.parts.risk import evaluate, sizes_of
+from linrank.parts.risk import evaluate
 from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import as_Cs
-from linrank.ranksvm.train import Problem
 from linrank.search.folds import as_folds
 from path_searches import path_over, tune
 from plain_gathering import MemoryParts
-from small_data import small, weighted
+from small_data import weighted
 from strategies import datasets
 
 GRID = as_Cs([1e-3, 0.03, 1.0])
@@ -86,13 +83,6 @@ def test_a_callback_ends_the_path():
     assert set(seen) == {1e-3, 0.03}
 
 
-def test_parts_without_pairs_are_an_error():
-    data = replace(small(), labels=np.zeros(small().n_rows))
-    data = Dataset.of(data.X, data.labels, qid=data.qid)
-    with pytest.raises(NoPairsError, match="two different labels"):
-        path_over(MemoryParts(in_parts(data, 3)), GRID)
-
-
 # ---- chunks of a fold ---------------------------------------------------------------------------
 
 
@@ -102,6 +92,7 @@ def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
     kept = rng.random(data.queries.n_queries) < 0.6
     recipe = RankRecipe(pair_weighting="grade_diff", query_normalization="pairs")
     chunk = recipe.chunk(data, 1, kept)
+    assert chunk.rows is data.rows  # not copied
     w = rng.standard_normal(data.n_features)
     found = evaluate(chunk, w, 1.0)
     assert chunk.sizes.n_queries == kept.sum()
@@ -115,29 +106,6 @@ def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
     assert chunk.sizes.weight == alone.sizes.weight
     assert found.value == truth.value
     assert_allclose(found.gradient, truth.gradient, rtol=1e-12, atol=1e-12)
-
-
-def test_the_rows_of_a_fold_are_not_copied():
-    data = small()
-    chunk = RankRecipe().chunk(data, 1, np.arange(12) % 3 != 0)
-    assert chunk.rows is data.rows
-
-
-def test_a_fold_draws_the_sample_of_its_rows_in_memory():
-    data = larger()
-    parts = in_parts(data, 4)
-    kept = np.arange(data.queries.n_queries) % 4 != 1
-    masks = np.split(kept, np.cumsum([part.queries.n_queries for part in parts])[:-1])
-    recipe = RankRecipe()
-    chunks = [recipe.chunk(p, 1, m) for p, m in zip(parts, masks, strict=True)]
-    gathering = MemoryChunks(chunks)
-    from linrank.parts.risk import ChunkedProblem
-
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 0.7)
-    found = problem.sample(60).objective().at(np.ones(6))
-    alone = only_queries(data, np.flatnonzero(kept))
-    truth = Problem.of(alone, 0.7).sample(60).objective().at(np.ones(6))
-    assert_allclose(found.value, truth.value, rtol=1e-13)
 
 
 # ---- cross-validation ---------------------------------------------------------------------------

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.svm import SVC
 
-from hypothesis_profiles import examples
 from kernel_twin import KernelTwin, plain_kernel
 from linrank.data.scaling import Scaling
 from papers import KernelRankSVM
-from small_data import small, weighted
-from strategies import datasets
+from small_data import small
 
 DATA = small(3, 4, n_levels=4)
 OTHER = small(4, 4, n_levels=4)
@@ -135,32 +130,6 @@ def test_kernels_by_name_by_matrix_and_by_function(kernel):
     assert given.n_features_in_ == DATA.n_rows
     with pytest.raises(AttributeError, match="a precomputed kernel has no rows"):
         given.support_vectors_  # noqa: B018
-
-
-@examples(25)
-@given(datasets(max_rows=12), st.data())
-def test_a_weight_equals_repetition(case, draw):
-    if case.queries.n_pairs == 0:
-        return
-    u = np.array(draw.draw(st.lists(st.integers(1, 3), min_size=case.n_rows, max_size=case.n_rows)))
-    index = np.repeat(np.arange(case.n_rows), u)
-    ranker = KernelRankSVM(tol=1e-9, random_state=0, scale="standard")
-    once = clone(ranker).fit(case.X, case.y, qid=case.qid, sample_weight=u)
-    often = clone(ranker).fit(case.X[index], case.y[index], qid=case.qid[index])
-    assert_allclose(once.gamma_, often.gamma_, rtol=1e-6)
-    assert_allclose(once.objective_, often.objective_, rtol=1e-6)
-    assert_allclose(once.predict(case.X), often.predict(case.X), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_query_weights_enter_as_documented(loss):
-    c = {int(q): 0.5 + q % 3 for q in np.unique(DATA.qid)}
-    data = weighted(DATA)
-    Q = plain_kernel(data.X, data.X, "rbf", gamma=0.3)
-    least, _ = KernelTwin.of(data, Q, query_weight=c).optimum(1.0, loss)
-    ranker = fit(data=data, query_weight=c, loss=loss, tol=1e-5)
-    assert_allclose(ranker.objective_, least, rtol=1e-5)
-    assert not np.isin(ranker.support_, np.flatnonzero(data.weight == 0.0)).any()
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -105,10 +105,6 @@ def fitted(name: str, X: Any, y: Any, qid: Any, n_jobs: int = 1, **weights: Any)
         return made(name, n_jobs=n_jobs).fit(X, y, qid=qid, **weights)
 
 
-def test_the_laws_are_about_every_method():
-    assert set(NAMED) == set(QUICK) == set(OWN)
-
-
 def test_an_unknown_method_is_told_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"'rank-svm'.*did you mean 'ranksvm'"):
         method_named("rank-svm")

@@ -83,19 +83,6 @@ def test_all_regimes_equal_cold_fits(regime, monkeypatch):
         assert result.value >= cold.value * (1 - 1e-9)
 
 
-def test_the_sample_grows_where_it_disappoints(monkeypatch):
-    data = make_ranking(900, (5, 20), 8, random_state=3)
-    sizes = []
-    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
-    original = Problem.sample
-    monkeypatch.setattr(Problem, "sample", lambda self, n: sizes.append(n) or original(self, n))
-    preconditioner = planning.carried(Problem.of(data, 0.5))
-    point = Problem.of(data, 0.5).objective().at(np.zeros(8))
-    for n_last in (0, 5, 50, 9):
-        preconditioner.at(point, n_last)
-    assert sizes == [sizes[0], 4 * sizes[0], 16 * sizes[0]]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -166,38 +153,7 @@ def test_preferences_beside_labels_or_alone(labeled):
         assert -1e-9 * best <= result.value - best <= result.gap
 
 
-def test_scaling_by_query_and_group_sizes():
-    data = small(5)
-    sizes = np.diff(data.queries.offsets)
-    a = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1, 1], scale="query")
-    b = ranksvm_path(data.X, data.y, group=sizes, Cs=[0.1, 1], scale="query")
-    assert_array_equal(a.coefs, b.coefs)
-    cold = RankSVM(C=1, tol=1e-10, scale="query").fit(data.X, data.y, qid=data.qid)
-    assert_allclose(a.objectives[1], cold.objective_, rtol=1e-4)
-
-
-def test_the_threads_change_nothing():
-    data = make_ranking(300, (20, 60), 100, random_state=1)
-    assert data.rows.nbytes > 4_000_000
-    one, two = (ranksvm_path(data.X, data.y, data.qid, n_jobs=n) for n in (1, 2))
-    assert_array_equal(one.coefs, two.coefs)
-    assert_array_equal(one.gaps, two.gaps)
-    assert_array_equal(one.n_hvp, two.n_hvp)
-
-
 # ---- the pieces ---------------------------------------------------------------------------------
-
-
-def test_a_point_of_another_C_is_the_point_computed_anew():
-    data = small(6)
-    problem = Problem.of(data, 0.3)
-    w = np.random.default_rng(0).normal(size=5)
-    moved = problem.objective().at(w).reweighted(7.0)
-    fresh = Problem.of(data, 2.1).objective().at(w)
-    assert_allclose(moved.value, fresh.value, rtol=1e-14)
-    assert_allclose(moved.gradient, fresh.gradient, rtol=1e-12)
-    assert_allclose(moved.hvp(w)[0], fresh.hvp(w)[0], rtol=1e-12)
-    assert_allclose(duality_gap(moved), duality_gap(fresh), rtol=1e-9)
 
 
 def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
@@ -326,13 +282,6 @@ def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
     best = ranksvm.train(wide, tol=1e-10).value
     assert start.value - best <= duality_gap(start) * (1 + 1e-9)
     assert duality_gap(start) <= start.value * (1 + 1e-12)
-
-
-def test_features_without_information_give_zero_models():
-    data = small()
-    found = ranksvm_path(np.ones((data.n_rows, 3)), data.y, data.qid, Cs=[0.1, 1.0])
-    assert_array_equal(found.coefs, np.zeros((2, 3)))
-    assert found.converged.all()
 
 
 # ---- real data ----------------------------------------------------------------------------------

@@ -17,8 +17,6 @@ from linrank.data.rows import as_rows
 from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.ranksvm.train import sample_preferences, train
-from linrank.solvers.conjugate import Diagonal, Explicit, Plain
-from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap
 from papers import RankSVM
 from strategies import datasets
@@ -116,13 +114,6 @@ def test_huber_certifies_the_hinge(case):
         assert bound <= hinge.at(t * w).value + 1e-9
 
 
-def test_a_shift_of_all_scores_costs_no_digits():
-    preferences = Preferences.of([[0, 1], [2, 1], [1, 2]])
-    loss = PreferenceSquaredHinge(preferences, 3)
-    z = np.array([0.25, 0.5, -0.125])
-    assert loss.at(z).value == loss.at(z + 2.0**30).value
-
-
 def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 500, (200_000, 2))
@@ -189,14 +180,6 @@ def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs, solver)
     assert both.duality_gap_ <= 1e-6 * both.objective_
 
 
-def test_neighboring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
-    settings = {"pairs": "adjacent", "pair_weighting": "grade_diff"}
-    mixed = fit(**settings).fit_pairs(graded.X, all_pairs[:9], y=graded.y, qid=graded.qid)
-    labels = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
-    assert mixed.n_pairs_ == labels.n_pairs_ + 9
-    assert labels.objective_ < mixed.objective_
-
-
 def test_a_weight_is_a_repetition(graded, all_pairs):
     some = all_pairs[::7]
     times = np.random.default_rng(0).integers(0, 4, len(some))
@@ -236,21 +219,6 @@ def test_labels_and_preferences_make_one_objective(graded, all_pairs):
     assert mixed.model_.training["n_preferences"] == len(listed)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_every_preconditioner_finds_the_optimum(graded, all_pairs, storage):
-    rows = as_rows(storage(graded.X.astype(float)))
-    loss = PreferenceSquaredHinge(Preferences.of(all_pairs[::3]), len(graded.y))
-    objective = Sum(Ridge(), Risk(rows, loss, 0.1, np.linspace(0.5, 2.0, 6)))
-    found = [
-        newton(objective, np.zeros(6), preconditioner=preconditioner, tol=1e-13)
-        for preconditioner in (Explicit(5), Diagonal(), Plain())
-    ]
-    for result in found:
-        assert result.converged
-        assert_allclose(result.w, found[0].w, rtol=1e-6, atol=1e-8)
-        assert result.gap <= 1e-6 * result.value
-
-
 @pytest.mark.parametrize("with_labels", [False, True])
 def test_large_data_are_solved_by_a_sample_first(with_labels):
     """Rows enough for the sampled preconditioner: the same optimum, the same bits by threads."""
@@ -273,13 +241,6 @@ def test_contradictory_preferences_are_a_vote():
     X = np.array([[1.0], [0.0]])
     ranker = fit(C=1e6).fit_pairs(X, [[0, 1]] * 3 + [[1, 0]])
     assert_allclose(ranker.coef_, [0.5], atol=1e-5)
-
-
-def test_labels_without_pairs_add_nothing(graded, all_pairs):
-    alone = fit().fit_pairs(graded.X, all_pairs[:50])
-    beside = fit().fit_pairs(graded.X, all_pairs[:50], y=np.ones(len(graded.y)), qid=graded.qid)
-    assert_array_equal(alone.coef_, beside.coef_)
-    assert beside.n_pairs_ == 50
 
 
 def test_frames_names_and_validation_data(graded, all_pairs):
@@ -355,27 +316,15 @@ def test_pairs_across_queries_must_be_meant():
     assert across.needs_qid_
 
 
-def test_weights_of_labels_need_labels():
+def test_weights_belong_to_labels_or_to_pairs():
     for name in ("sample_weight", "query_weight"):
         with pytest.raises(ValueError, match=f"{name} weighs the pairs of y, but y is None"):
             RankSVM().fit_pairs(X4, [[0, 1]], **{name: [1.0] * 4})
-
-
-def test_preferences_have_their_own_weights():
     with pytest.raises(ValueError, match="weights of their own"):
         RankSVM().fit_pairs(X4, Preferences.of([[0, 1]]), pair_weight=[1.0])
     by_hand = Preferences(np.array([0]), np.array([1]), np.array([-1.0]))
     with pytest.raises(ValueError, match=r"is -1\.0"):
         train(Dataset.of(X4, np.zeros(4)), preferences=by_hand)
-
-
-def test_bad_rows_are_refused_before_the_pairs():
-    X = X4.copy()
-    X[2, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        RankSVM().fit_pairs(X, [[0, 1]])
-    with pytest.raises(ValueError, match=r"2D|2-D|dimension"):
-        RankSVM().fit_pairs(np.float64(3.0), [[0, 1]])
 
 
 @examples(50)
@@ -402,3 +351,10 @@ def test_pairs_that_are_written_to_later_do_nothing(order):
     for side in (found.winners, found.losers):
         with pytest.raises(ValueError, match="read-only"):
             side[0] = 2**40
+
+
+def test_a_shift_of_all_scores_costs_no_digits():
+    preferences = Preferences.of([[0, 1], [2, 1], [1, 2]])
+    loss = PreferenceSquaredHinge(preferences, 3)
+    z = np.array([0.25, 0.5, -0.125])
+    assert loss.at(z).value == loss.at(z + 2.0**30).value

@@ -99,12 +99,6 @@ def test_the_hinge_lies_above_its_planes(counting, problem, seed):
         assert there >= here.value + here.gradient @ move - 1e-10 * (1 + here.value)
 
 
-def test_the_hinge_has_no_curvature():
-    pairs = Pairs(Queries.of([0, 1, 2]))
-    loss = TreeHinge(pairs)
-    assert_array_equal(loss.curvature(loss.at(np.zeros(3)), np.ones(3)), np.zeros(3))
-
-
 DATA = {
     "three levels": make_ranking(30, (3, 30), 6, 3, random_state=0),
     "distinct labels": make_ranking(10, (20, 60), 6, None, random_state=1),
@@ -167,15 +161,6 @@ def test_a_list_of_pairs_that_does_not_fit_is_refused_before_it_is_made(monkeypa
         train(DATA["three levels"], solver="prsvm")
 
 
-def test_a_table_that_does_not_fit_is_refused(monkeypatch):
-    pairs = Pairs(Queries.of(np.arange(500)))
-    Counted(pairs, "prefix-table")
-    monkeypatch.setattr(memory, "available", lambda: 8 * 501**2 - 1)
-    with pytest.raises(MemoryError, match=r"with 500 rows and 500 levels would take 2\.0 MB"):
-        Counted(pairs, "prefix-table")
-    Counted(pairs, "direct")
-
-
 @pytest.mark.parametrize("loss", [Counted, TreeHinge, ExplicitPairs])
 def test_pairs_that_were_not_published_are_refused(loss):
     queries = Queries.of([0, 1, 2])
@@ -196,3 +181,12 @@ def test_the_core_refuses_what_does_not_fit():
             loss.at(np.zeros(3))
         with pytest.raises(ValueError, match="v has length 3, expected 2"):
             loss.curvature(loss.at(np.zeros(2)), np.zeros(3))
+
+
+def test_a_table_that_does_not_fit_is_refused(monkeypatch):
+    pairs = Pairs(Queries.of(np.arange(500)))
+    Counted(pairs, "prefix-table")
+    monkeypatch.setattr(memory, "available", lambda: 8 * 501**2 - 1)
+    with pytest.raises(MemoryError, match=r"with 500 rows and 500 levels would take 2\.0 MB"):
+        Counted(pairs, "prefix-table")
+    Counted(pairs, "direct")

@@ -77,15 +77,6 @@ def test_parts_find_what_memory_finds(n_parts: int, options: dict[str, Any]) -> 
     assert n_pairs == data.queries.n_pairs
 
 
-def test_the_hinge_over_parts_is_certified_at_the_same_optimum() -> None:
-    data, options = made(), {"loss": "hinge", "pair_weighting": "ndcg@5"}
-    whole = train(data, C=1.0, tol=1e-5, n_jobs=1, **options)
-    solving = {"C": 1.0, "tol": 1e-5, "w0": None, "bounds": None}
-    recipe = RankRecipe(**options)
-    found, _ = train_parts(cut(data, 3), recipe, Scaling("none"), **solving)
-    assert abs(found.value - whole.value) <= found.gap + whole.gap
-
-
 @UNCERTAIN
 @pytest.mark.parametrize("scale", ["standard", "query"])
 def test_passes_over_a_store_find_what_memory_finds(
