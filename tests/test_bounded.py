@@ -24,7 +24,6 @@ from linrank.solvers.conjugate import Diagonal, Explicit, Plain
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap
 from small_data import small as small_ranking
-from small_data import weighted
 from strategies import datasets
 
 
@@ -79,21 +78,6 @@ BOXES = {
     ),
     "a point": everywhere(6, 0.25, 0.25),
 }
-
-
-@pytest.mark.parametrize("box", BOXES)
-@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
-def test_the_optimum_is_that_of_a_generic_solver(data, C, box):
-    lower, upper = BOXES[box]
-    truth, w = generic_optimum(data, C, lower, upper)
-    result = train(data, C=C, tol=1e-10, bounds=(lower, upper))
-    assert result.converged
-    assert_allclose(result.value, truth, rtol=1e-8)
-    assert_allclose(result.w, w, atol=2e-3 * (1 + np.abs(w).max()))
-    assert (lower <= result.w).all()
-    assert (result.w <= upper).all()
-    assert result.gap <= 1e-6 * result.value
 
 
 @examples(60)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explicit_pairs import ExplicitPairs
 from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
@@ -32,17 +31,6 @@ def data(problem):
 @pytest.fixture(scope="module")
 def held_out(problem):
     return replace(problem.select(problem.qid >= 30), qid=problem.qid[problem.qid >= 30] - 30)
-
-
-@pytest.mark.parametrize("solver", ["newton", "tron"])
-@pytest.mark.parametrize("scale", ["none", "standard", "minmax"])
-def test_the_objective_is_that_of_the_docstring(data, solver, scale):
-    ranker = RankSVM(C=0.5, solver=solver, scale=scale, tol=1e-8).fit(data.X, data.y, qid=data.qid)
-    listed = ExplicitPairs.of(data, scale=Scaling.fit(scale, data.rows).factors)
-    value, _ = listed.optimum(0.5)
-    assert_allclose(ranker.objective_, value, rtol=1e-6)
-    assert 0 <= ranker.duality_gap_ <= 1e-4 * value
-    assert_allclose(ranker.decision_function(data.X), data.X @ ranker.coef_, rtol=1e-9)
 
 
 def test_query_weights_by_query_by_row_and_by_id_are_the_same(data):

@@ -16,30 +16,9 @@ from linrank.ranksvm.train import train
 from linrank.solvers.result import duality_gap, lower_bound
 from real_data import mq2008
 
-GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
 
-
-def small(seed: int, n_features: int = 5, weighted: bool = False, **options) -> Dataset:
-    data = make_ranking(8, (2, 12), n_features, 4, random_state=seed, **options)
-    if not weighted:
-        return data
-    weight = np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2.0
-    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
-def test_both_solvers_reach_the_optimum_of_a_generic_one(seed, C):
-    data = small(seed, weighted=seed % 2 == 1)
-    best, _ = ExplicitPairs.of(data).optimum(C, "hinge")
-    for solver in ("newton", "bundle"):
-        # Sums over a narrow band are exact where pairs are counted; where they are weighed, their
-        # rounding is all that a bound of 1e-6 could be made of.
-        tol = 1e-5 if seed % 2 == 1 and solver == "newton" else 1e-6
-        result = train(data, C=C, loss="hinge", solver=solver, tol=tol)
-        assert result.converged, result.message
-        assert -1e-8 * best <= result.value - best <= tol * best
-        assert result.value - best <= result.gap <= tol * result.value
+def small(seed: int) -> Dataset:
+    return make_ranking(8, (2, 12), 5, 4, random_state=seed)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12, 14, 25])
@@ -60,47 +39,6 @@ def test_bounds_do_not_keep_the_gap_open(seed, C, low, high):
         w = np.clip(result.w + distance * rng.normal(size=(40, 5)), low, high)
         least = min(listed.objective(one, C, "hinge") for one in w)
         assert least >= result.value - result.gap - 1e-9 * result.value
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("weighting", GAINS)
-@pytest.mark.parametrize("pairs", ["all", "adjacent"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_weighted_and_chosen_pairs_have_the_optimum_of_the_list(loss, weighting, pairs, weighted):
-    data = small(3, weighted=weighted)
-    gain = GAINS[weighting]
-    listed = ExplicitPairs.of(
-        data, gain=None if gain is None else gain(data.y), adjacent=pairs == "adjacent"
-    )
-    best, _ = listed.optimum(0.5, loss)
-    options = {"C": 0.5, "loss": loss, "pairs": pairs, "pair_weighting": weighting}
-    for solver in ("newton", "bundle"):
-        tol = 1e-5 if (loss, solver) == ("hinge", "newton") else 1e-6
-        result = train(data, solver=solver, tol=tol, **options)
-        assert result.converged, result.message
-        assert -1e-8 * best <= result.value - best <= tol * best
-        assert_allclose(listed.objective(result.w, 0.5, loss), result.value, rtol=1e-10)
-
-
-@pytest.mark.parametrize("regime", ["explicit", "sampled", "diagonal", "plain"])
-def test_every_regime_closes_the_gap(regime):
-    options = {
-        "explicit": {"n_queries": 40, "rows_per_query": (3, 30), "n_features": 20},
-        "sampled": {"n_queries": 400, "rows_per_query": (5, 40), "n_features": 8},
-        "diagonal": {"n_queries": 160, "rows_per_query": (5, 40), "n_features": 4500},
-        "plain": {"n_queries": 20, "rows_per_query": (5, 20), "n_features": 4500},
-    }[regime]
-    density = 0.005 if options["n_features"] > 1000 else 1.0
-    data = make_ranking(random_state=9, density=density, **options)
-    result = train(data, C=1e-2, loss="hinge")
-    assert result.converged, result.message
-    assert result.gap <= 1e-3 * result.value
-    assert result.gap == result.history["gap"][-1]
-    if density < 1.0:
-        return  # tighter takes half a minute there
-    tighter = train(data, C=1e-2, loss="hinge", tol=1e-5)
-    assert tighter.value >= result.value - result.gap
-    assert tighter.value <= result.value * (1 + 1e-9)
 
 
 def test_gains_that_overflow_are_refused():

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 from linrank import ConvergenceWarning
 from linrank.data.dataset import Dataset
@@ -59,14 +58,6 @@ def search(data, **params):
 @pytest.fixture(scope="module")
 def fitted(data):
     return search(data)
-
-
-# ---- equal to the same by hand ------------------------------------------------------------------
-
-
-def test_sparse_rows_give_the_same(data, fitted):
-    sparse_data = replace(data, rows=as_rows(sparse.csr_array(data.X)))
-    assert_allclose(search(sparse_data).scores_, fitted.scores_, rtol=1e-9)
 
 
 # ---- one kernel a γ -----------------------------------------------------------------------------
@@ -190,13 +181,6 @@ def test_a_precomputed_kernel(data, held_out, fitted):
     rows = (held_out.X, held_out.y, held_out.qid)
     assert_allclose(apart.scores_[:, 0], search(data, cv=rows).scores_[:, 1], rtol=1e-9)
     assert_allclose(apart.predict(valid[0]), valid[0][:, apart.support_] @ apart.dual_coef_)
-
-
-def test_functions_and_products_have_no_gamma(data):
-    linear = search(data, kernel="linear", gammas="auto")
-    own = search(data, kernel=lambda A, B: A @ B.T, gammas="auto")
-    assert_allclose(own.scores_, linear.scores_, rtol=1e-9)
-    assert linear.scores_.shape == (3, 1, 3)
 
 
 def test_the_grid_of_gamma_lies_around_that_of_the_rows(data):

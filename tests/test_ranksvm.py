@@ -22,19 +22,7 @@ from linrank.ranksvm import train as problem_module
 from linrank.ranksvm.train import Problem, plan, train
 from linrank.solvers.conjugate import Diagonal, Explicit, Lanczos, Plain, Sampled, by_cholesky
 from linrank.solvers.newton import newton
-from linrank.solvers.result import duality_gap
 from small_data import small, weighted
-
-
-@pytest.mark.parametrize("solver", ["newton", "tron"])
-@pytest.mark.parametrize("C", [1e-4, 1.0, 30.0])
-@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
-def test_both_solvers_reach_the_optimum_of_the_definition(data, C, solver):
-    truth, w = ExplicitPairs.of(data).optimum(C)
-    result = train(data, C=C, solver=solver, tol=1e-9)
-    assert result.converged
-    assert_allclose(result.value, truth, rtol=1e-8)
-    assert_allclose(result.w, w, atol=2e-3 * (1 + np.abs(w).max()))
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
@@ -47,24 +35,6 @@ def test_the_gap_is_certified_at_every_iterate(solver):
     assert history["gap"][-1] <= 1e-6 * truth
     assert (np.diff(history["objective"]) <= 1e-12 * truth).all()
     assert len({len(column) for column in history.values()}) == 1
-
-
-def test_the_gap_is_the_identity_or_better():
-    """P - D = ½‖∇F‖² for the dual point α = 2Cωξ; its best multiple is nearer."""
-    data = weighted(small(7))
-    pairs = Pairs(data.queries, data.queries.gather(data.weight))
-    problem = Problem(data.rows, pairs, 0.7, None, 1)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        point = problem.objective().at(rng.normal(size=5) * 0.1)
-        loss = point.parts[1].loss
-        u = point.w - point.gradient
-        linear, quadratic = 2 * 0.7 * loss.sum_of_slacks, 0.7 * loss.value
-        primal_minus_dual = point.value - (linear - 0.5 * u @ u - quadratic)
-        assert_allclose(primal_minus_dual, 0.5 * point.gradient @ point.gradient, rtol=1e-9)
-        best = max(t * linear - t * t * (0.5 * u @ u + quadratic) for t in np.linspace(0, 3, 30001))
-        assert_allclose(duality_gap(point), point.value - best, rtol=1e-4)
-        assert duality_gap(point) <= primal_minus_dual * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("preconditioner", ["explicit", "sampled", "diagonal", "plain"])
@@ -130,11 +100,13 @@ def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
 @pytest.mark.parametrize("regime", REGIMES)
 def test_every_regime_agrees_with_tron(regime):
     data = make_ranking(random_state=9, **REGIMES[regime])
-    C = 1e-3
-    a = train(data, C=C, tol=1e-9)
-    b = train(data, C=C, tol=1e-7, solver="tron", max_iter=2000)
+    a = train(data, C=1e-3, tol=1e-9)
+    b = train(data, C=1e-3, tol=1e-7, solver="tron", max_iter=2000)
     assert a.converged
     assert_allclose(a.value, b.value, rtol=1e-8)
+    hinge = train(data, C=1e-3, loss="hinge")
+    assert hinge.converged, hinge.message
+    assert hinge.gap == hinge.history["gap"][-1] <= 1e-3 * hinge.value
 
 
 def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):

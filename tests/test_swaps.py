@@ -155,6 +155,17 @@ def test_sweeps_equal_lists(name: str, weighted: bool, loss: str) -> None:
         assert_allclose(found, found.T)
 
 
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="ndcg, map"):
+        swap_measure("auc")
+    with pytest.raises(ValueError, match="labels >= 0"):
+        Swaps.of(Queries.of([-1.0, 1.0]), np.array([-1.0, 1.0]), np.zeros(2), swap_measure("ndcg"))
+    n = LONGEST + 1
+    labels = np.arange(n) % 2 * 1.0
+    with pytest.raises(ValueError, match="name a cut-off, as in 'map@100'"):
+        Swaps.of(Queries.of(labels), labels, np.zeros(n), swap_measure("map"))
+
+
 def test_long_queries_and_threads() -> None:
     """Pieces of a long query, and any number of threads, give the same numbers."""
     rng = np.random.default_rng(5)
@@ -174,14 +185,3 @@ def test_long_queries_and_threads() -> None:
     assert points[0].value == points[1].value
     assert np.array_equal(points[0].gradient, points[1].gradient)
     assert np.array_equal(points[0].multiply(v, 1), points[1].multiply(v, 3))
-
-
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match="ndcg, map"):
-        swap_measure("auc")
-    with pytest.raises(ValueError, match="labels >= 0"):
-        Swaps.of(Queries.of([-1.0, 1.0]), np.array([-1.0, 1.0]), np.zeros(2), swap_measure("ndcg"))
-    n = LONGEST + 1
-    labels = np.arange(n) % 2 * 1.0
-    with pytest.raises(ValueError, match="name a cut-off, as in 'map@100'"):
-        Swaps.of(Queries.of(labels), labels, np.zeros(n), swap_measure("map"))
