@@ -163,7 +163,7 @@ def test_a_product_costs_a_gather_and_a_scatter():
     _ = point.gradient
     gathering.asked.clear()
     point.hvp(np.ones(5))
-    assert gathering.asked == {"block_scores": 1, "block_slopes": 1}
+    assert gathering.asked == {"block_score_matrix": 1, "block_slopes": 1}
 
 
 def test_a_path_of_a_giant_query():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -84,10 +84,8 @@ class SearchRanker(FittedRanker):
 
     def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
         """Let the method choose and train, and set the attributes of the fit."""
-        assert self.method.path is not None
-        found = self.method.path(
-            Task(data, self, query_weight=query_weight), folds, progress=self._progress
-        )
+        task, search = Task(data, self, query_weight=query_weight), cast(Any, self.method.path)
+        found = search(task, folds, progress=self._progress)
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
             warn(f"{type(self).__name__} {found.trained.doubt}", ConvergenceWarning)

@@ -33,7 +33,7 @@ from linrank.methods.ground import (
     relative_gap,
     weight_line,
 )
-from linrank.parts.recipes import DominationRecipe, domination_recipe
+from linrank.parts.recipes import domination_recipe as recipe_of
 from linrank.parts.risk import Totals, evaluate
 from linrank.parts.train import train_parts, train_path_parts
 from linrank.ranksvm.path import PathResult
@@ -41,12 +41,6 @@ from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
-
-
-def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecipe:
-    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
-    own = [name for name in ("alpha", *DOMINATION) if hasattr(parameters, name)]
-    return domination_recipe(where, query_weight, **values_of(parameters, tuple(own)))
 
 
 def train(task: Task) -> Trained:

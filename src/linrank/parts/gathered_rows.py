@@ -24,11 +24,6 @@ def block_facts(block: Dataset, *, n_threads: int = 1) -> Dataset:
     return replace(block, rows=cast(Any, Extent.of(block.rows)))
 
 
-def block_scores(block: Dataset, w: Array, *, n_threads: int = 1) -> Array:
-    """``X w`` of the block: 8 bytes a row to travel."""
-    return block.rows.scores(w, None, n_threads)
-
-
 def block_slopes(block: Dataset, r: Array, *, n_threads: int = 1) -> Array:
     """``Xᵀ r`` of the block, r by row of the block."""
     return block.rows.gradient(r, None, n_threads)
@@ -45,7 +40,7 @@ def block_rows(block: Dataset, index: Array, *, n_threads: int = 1) -> Rows:
 
 
 def block_score_matrix(block: Dataset, coefs: Array, *, n_threads: int = 1) -> Array:
-    """``(n_models, n_rows)``: the scores of several models, the block read from memory once."""
+    """``(n_models, n_rows)``: scores, 8 bytes a row to travel, the block read from memory once."""
     return np.array([block.rows.scores(coef, None, n_threads) for coef in coefs])
 
 
@@ -116,7 +111,7 @@ class GatheredRows(StreamedRows):
         return self.shape[1] <= _MOST_FEATURES
 
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        z = np.concatenate(self._gathering.each(block_scores, w))
+        (z,) = np.concatenate(self._gathering.each(block_score_matrix, w[np.newaxis]), axis=1)
         rows = self._rows(order)
         return z if rows is None else z[rows]
 

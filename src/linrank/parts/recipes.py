@@ -423,47 +423,32 @@ def rank_recipe(where: str, query_weight: Any = None, **given: Any) -> RankRecip
     return recipe
 
 
-def domination_recipe(
-    where: str,
-    query_weight: Any = None,
-    *,
-    layers: Any,
-    margin: Any,
-    pooled: bool,
-    penalty: str,
-    solver: str,
-    feature_induction: int | None = None,
-    negative_sampling: float | None,
-    **others: Any,
-) -> DominationRecipe:
-    """The same of a DominationRanker; ``others`` are the rest of its own parameters."""
-    check_parameters(
-        penalty=penalty,
-        solver=solver,
-        feature_induction=feature_induction,
-        negative_sampling=negative_sampling,
-        **{name: value for name, value in others.items() if name in ("alpha", "tol", "max_iter")},
-    )
-    if choose_solver(solver, penalty, feature_induction) != "newton":
+def domination_recipe(parameters: Any, where: str, query_weight: Any = None) -> DominationRecipe:
+    """The same of the parameters of a DominationRanker, or of its search."""
+    p, induction = parameters, getattr(parameters, "feature_induction", None)
+    own = ("penalty", "solver", "negative_sampling", "alpha", "tol", "max_iter")
+    given = {name: getattr(p, name) for name in own if hasattr(p, name)}
+    check_parameters(feature_induction=induction, **given)
+    if choose_solver(p.solver, p.penalty, induction) != "newton":
         raise ValueError(
-            f"penalty={penalty!r} with solver={solver!r} reads features one by one, which {where} "
-            "cannot give; use penalty='l2' and solver='newton'"
+            f"penalty={p.penalty!r} with solver={p.solver!r} reads features one by one, which "
+            f"{where} cannot give; use penalty='l2' and solver='newton'"
         )
-    if negative_sampling not in (None, 1.0):
+    if p.negative_sampling not in (None, 1.0):
         raise ValueError(
-            f"negative_sampling={negative_sampling!r} cannot be had from {where}; leave it out"
+            f"negative_sampling={p.negative_sampling!r} cannot be had from {where}; leave it out"
         )
-    if pooled:
+    if p.pooled:
         raise ValueError(
             f"pooled=True makes one query of all rows, and {where} is cut by queries; use "
             "pooled=False"
         )
-    if is_table(margin) or is_by_row(margin):
+    if is_table(p.margin) or is_by_row(p.margin):
         raise ValueError(
             f"a margin by table or by row speaks of all rows together and cannot be had from "
             f"{where}; give a number, 'linear', 'log' or a function of the labels"
         )
-    return DominationRecipe(layers, margin, query_weight=_by_id(query_weight))
+    return DominationRecipe(p.layers, p.margin, query_weight=_by_id(query_weight))
 
 
 def _by_id(weight: Any) -> Mapping[Any, float] | None:

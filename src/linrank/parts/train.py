@@ -24,7 +24,7 @@ from linrank.parts.parts import Gathering, Parts
 from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import follow_path, one_by_one, reporting
-from linrank.ranksvm.train import FIRST, START, Balance, by_newton
+from linrank.ranksvm.train import FIRST, START, Balance, by_newton, default_tol
 from linrank.solvers.result import Callback, Result
 
 
@@ -204,8 +204,7 @@ def train_path_chunks(
 
     if recipe.parameter == "alpha":
         return each_from_last(partial(fit, tol=tol), values, callback)
-    if tol is None:
-        tol = 1e-3 if recipe.loss == "hinge" else 1e-4
+    tol = tol or default_tol(recipe.loss)
     if recipe.loss == "hinge" or bounds is not None:
         fit = partial(fit, bounds=bounds)
         return one_by_one(fit, values, tol, callback, by_gap=recipe.loss == "hinge")

@@ -76,8 +76,7 @@ def train_path(
     if weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
         options["swaps"], _ = ranksvm.swapped_pairs(data, weighting, n_rounds, **options)
     is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
-    if tol is None:
-        tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
+    tol = tol or ranksvm.default_tol(loss, solver if solver == "bundle" else SOLVERS[0])
     if not is_smooth:
         options |= {"solver": solver, "max_iter": max_iter}
         by_gap = solver == "bundle" or loss == "hinge"

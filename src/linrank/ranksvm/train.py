@@ -610,7 +610,7 @@ def train(
         found = (bundle if solver == "bundle" else published.tron)(
             problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
-            tol=1e-3 if tol is None else tol,
+            tol=tol or default_tol(problem.loss, solver),
             max_iter=(2000 if solver == "bundle" else 100) if max_iter is None else max_iter,
             callback=callback,
             started=started,
@@ -633,8 +633,7 @@ def by_newton(
     started: float,
 ) -> Result:
     """The minimizer of a problem wherever its rows are; the rest as in `train`."""
-    if tol is None:
-        tol = 1e-3 if problem.loss == "hinge" else 1e-4
+    tol = tol or default_tol(problem.loss)
     start, preconditioner = plan(problem, w0)
     return newton(
         problem.objective(),
@@ -648,6 +647,11 @@ def by_newton(
         proven=is_small(problem),
         proof=PROOF,
     )
+
+
+def default_tol(loss: str, solver: str = of.SOLVERS[0]) -> float:
+    """The tolerance where none is given."""
+    return 1e-3 if loss == "hinge" or solver != of.SOLVERS[0] else 1e-4
 
 
 def _doubles(rows: DenseRows) -> DenseRows:

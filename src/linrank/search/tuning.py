@@ -353,7 +353,8 @@ class FoldRun:
 
     def __init__(self, sweep: Sweep, k: int, n_threads: int, fixed: dict[str, Any]) -> None:
         self.k, self.n_threads, self.fold = k, n_threads, sweep.folds[k]
-        self._sweep, self._fixed = sweep, fixed
+        self._sweep, self._fixed, self.scoring = sweep, fixed, sweep.judging.scoring
+        self._how = {"convention": sweep.judging.convention, "n_jobs": n_threads}
         axes = {name: values for name, values in sweep.grid.items() if name not in fixed}
         self._places: Iterator[dict[str, Any]] = (
             {name: _plain(value) for name, value in zip(axes, place, strict=True)}
@@ -386,21 +387,15 @@ class FoldRun:
 
         They are weights of the columns of ``design``, if there is one.
         """
-        (scoring, how), fold = self._measure, self.fold
+        fold = self.fold
         if design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
             fold = Fold(None, design.dataset(valid, self.n_threads))
-        return judge(coefs, data, fold, self.k, scaling, scoring, **how)
+        return judge(coefs, data, fold, self.k, scaling, self.scoring, **self._how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
-        scoring, how = self._measure
-        return judge_scores(coefs, scores, valid, self.k, scoring, **how)
-
-    @property
-    def _measure(self) -> tuple[Metric, dict[str, Any]]:
-        judging = self._sweep.judging
-        return judging.scoring, {"convention": judging.convention, "n_jobs": self.n_threads}
+        return judge_scores(coefs, scores, valid, self.k, self.scoring, **self._how)
 
 
 def side_by_side(

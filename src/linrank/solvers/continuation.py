@@ -39,15 +39,11 @@ class Sharpening:
         ``objective(ε)`` is the smoothed objective.
     tol : float
         The gap that will do, relative to the objective.
-    epsilon : float
-        The first ε. At ``w = 0`` all slacks are 1, and only ``ε >= 1`` gives the first step a
-        curvature.
     """
 
-    def __init__(self, objective: Callable[[float], Sum], tol: float, epsilon: float = 1.0) -> None:
-        self.objective = objective
-        self.tol = tol
-        self.epsilon = epsilon
+    def __init__(self, objective: Callable[[float], Sum], tol: float) -> None:
+        # At w = 0 all slacks are 1, and only ε >= 1 gives the first step a curvature.
+        self.objective, self.tol, self.epsilon = objective, tol, 1.0
 
     def __call__(self, point: Any, decrement: float) -> Any:
         slack, aim = point.dual.slack, _AIM * self.tol * point.primal
