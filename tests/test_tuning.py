@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import KFold
 
-import path_searches
 from linrank import LinearModel, QueryKFold, evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.queries import row_folds
 from linrank.data.scaling import Scaling
+from linrank.methods import ranksvm
 from linrank.ranksvm.path import as_Cs
 from linrank.search import folds as validation
 from linrank.search.folds import Fold, _score_matrix, deal, judge
 from papers import RankSVM, RankSVMCV
-from path_searches import RANKSVM_PATH, path_over, tune
+from path_searches import path_over, tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
@@ -59,7 +58,7 @@ def test_attributes_are_those_of_the_estimator_without_a_search(data):
 
 
 def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
-    seen, gate, follow = [], threading.Barrier(2, timeout=120), RANKSVM_PATH.follow
+    seen, gate, follow = [], threading.Barrier(2, timeout=120), ranksvm.follow
 
     def spy(ground, Cs, **told):
         seen.append(ground.n_threads)
@@ -67,7 +66,7 @@ def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
             gate.wait()  # passes only when two folds are under way at once
         return follow(ground, Cs, **told)
 
-    monkeypatch.setattr(path_searches, "RANKSVM_PATH", replace(RANKSVM_PATH, follow=spy))
+    monkeypatch.setattr(ranksvm, "follow", spy)
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
     assert seen == [1, 1, 1]
     seen.clear()

@@ -187,7 +187,7 @@ class ExplicitPairs(PublishedLoss):
         return _core.explicit_pairs_point(self.list, z)
 
 
-def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PairLoss:
+def published_loss(pairs: Any, loss: str, method: str, counting: str | None) -> PairLoss:
     """``Σ ω l(ξ)`` as the method counts it, by one thread.
 
     Parameters

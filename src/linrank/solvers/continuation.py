@@ -105,7 +105,7 @@ def follow(
     for before, C in pairwise((Cs[0], *Cs)):
         point = point.reweighted(C / before)
         directions.memory.reweight(C / before)
-        tell = callback and (lambda state, C=C: callback({**state, "C": C}))
+        tell: Any = callback and (lambda state, C=C: callback({**state, "C": C}))  # type: ignore[misc]
         recorder = Recorder(tell, time.perf_counter())
         result, point = _certify(point, directions, recorder, tol, max_iter)
         yield result
