@@ -18,6 +18,7 @@ from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
 from linrank.ranksvm.train import train
 from papers import RankSVM, RankSVMCV
 from strategies import scored_queries
+from test_losses import listed_of
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
 
@@ -61,17 +62,8 @@ def entries(data: Dataset, swept: Any, listed: Any) -> dict[tuple[int, int], flo
     """ω of every pair, swept or listed, by its definition."""
     found = {}
     if swept is not None:
-        queries = swept.queries
-        order = np.arange(queries.n_rows) if queries.order is None else queries.order
-        query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        for s in range(queries.n_rows):
-            for t in range(queries.n_rows):
-                apart = queries.levels[s] - queries.levels[t]
-                if query[s] == query[t] and (apart == 1 or (apart > 1 and not swept.adjacent)):
-                    c = 1.0 if swept.query_weight is None else swept.query_weight[query[s]]
-                    u = 1.0 if swept.row_weight is None else swept.row_weight[[s, t]].prod()
-                    g = 1.0 if swept.gain is None else swept.gain[s] - swept.gain[t]
-                    found[int(order[s]), int(order[t])] = c * u * g
+        rows = range(swept.queries.n_rows) if swept.queries.order is None else swept.queries.order
+        found = {(int(rows[i]), int(rows[j])): omega for i, j, omega in listed_of(swept)}
     if listed is not None:
         weight = np.ones(len(listed)) if listed.weight is None else listed.weight
         for pair, omega in zip(listed.pairs.tolist(), weight.tolist(), strict=True):

@@ -121,6 +121,7 @@ def definition(name, z, pairs):
 def test_value_sums_and_gradient_are_the_definition(name, data):
     """The gradient even at kinks of the slope, but for the hinge, which has no gradient there."""
     loss, z, pairs = data.draw(cases(name))
+    assert_allclose(loss.total_weight, sum(omega for _, _, omega in pairs), atol=1e-11)
     point, truth = loss.at(z), definition(name, z, pairs)
     for key in ("value", "sum_of_slacks", *(("gradient",) if "hinge" not in name[-6:] else ())):
         assert_allclose(getattr(point, key), truth[key], rtol=1e-12, atol=1e-10)
