@@ -59,10 +59,6 @@ def small(seed=0, **options) -> Dataset:
     return small_ranking(seed, n_features=6, **options)
 
 
-def in_csr(data: Dataset) -> Dataset:
-    return Dataset.of(sparse.csr_array(data.X), data.y, qid=data.qid)
-
-
 def everywhere(n, low, high):
     return np.full(n, float(low)), np.full(n, float(high))
 
@@ -192,16 +188,6 @@ def test_a_degenerate_vertex_is_no_trap():
     result = train(data, tol=1e-10, bounds=(lower, np.maximum(lower, upper)), max_iter=30)
     assert result.converged
     assert_allclose(result.value, free.value, rtol=1e-9)
-
-
-def test_sparse_rows_and_scaling():
-    data, scale = small(9), np.array([1.0, 0.1, 3.0, 0.0, 2.0, 1.0])
-    lower, upper = BOXES["positive"]
-    truth, w = generic_optimum(data, 1.0, lower, upper, scale)
-    for case in (data, in_csr(data)):
-        result = train(case, tol=1e-10, scale=scale, bounds=(lower, upper))
-        assert_allclose(result.value, truth, rtol=1e-8)
-        assert_allclose(result.w, w, atol=1e-3 * (1 + np.abs(w).max()))
 
 
 def test_tens_of_thousands_of_features():

@@ -469,19 +469,6 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     assert main(["train", data, model, "--n-knots", "5"]) == 2
 
 
-def test_pictures_of_curves_and_of_pairs():
-    from linrank import CurvesDisplay, LinearModel, PairExplanationDisplay
-
-    X, y, qid = problem()
-    ranker = RankSVM(curves="spline", interactions=10, random_state=0).fit(X, y, qid=qid)
-    assert CurvesDisplay.from_estimator(ranker, n=2).n_panels == 2
-    pair = PairExplanationDisplay.from_model(ranker, X, (0, 1))
-    scores = ranker.predict(X)
-    np.testing.assert_allclose(np.sum(pair.contributions), scores[0] - scores[1], rtol=1e-9)
-    with pytest.raises(TypeError, match="has no curves"):
-        CurvesDisplay.from_estimator(LinearModel([1.0]))
-
-
 @pytest.mark.parametrize("interactions", [0, 10])
 def test_what_features_push_sums_to_differences_of_scores(interactions):
     from linrank.reports.diagnosis import pushes, worst_queries

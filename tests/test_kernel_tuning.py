@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import ConvergenceWarning
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
@@ -21,7 +20,7 @@ from linrank.ranksvm.path import as_Cs
 from linrank.search import kernel as kernel_tuning
 from linrank.search.folds import Fold, deal
 from linrank.search.kernel import FoldKernels, Plan, as_gammas, tune_kernel
-from linrank.search.tuning import Tuning
+from linrank.search.tuning import Judging, Tuning
 from papers import KernelRankSVM, KernelRankSVMCV
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
@@ -97,7 +96,7 @@ def computed(monkeypatch):
 def tuned(data, folds=None, gammas=GAMMAS, **options):
     options = {"tol": 1e-9, "kernel": "rbf", **options}
     folds = deal(data, 3) if folds is None else folds
-    return tune_kernel(data, folds, np.array(gammas), as_Cs(CS), **options)
+    return tune_kernel(data, folds, np.array(gammas), as_Cs(CS), Judging(), **options)
 
 
 def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
@@ -267,6 +266,12 @@ def test_one_standard_error_never_gives_the_larger_model(seed):
     assert best.score - error - 1e-12 <= simple.score <= best.score + 1e-12
 
 
+def test_models_that_did_not_converge_are_counted():
+    assert choice([[[0.5, 0.6]]]).open is None
+    told = choice([[[0.5, 0.6]]], converged=[[[True, False]]]).open
+    assert told.startswith("1 of 2 models on the folds did not reach the tolerance, C = 2 with")
+
+
 def test_edges_of_both_grids_are_told():
     assert choice([[[0, 0, 0], [0, 1, 0], [0, 0, 0]]]).edge is None
     by_C = choice([[[0, 0, 0], [1, 0, 0], [0, 0, 0]]])
@@ -281,25 +286,14 @@ def test_edges_of_both_grids_are_told():
     assert nothing.edge.startswith("every C of the grid scores 0.5, ")
 
 
-def test_models_that_did_not_converge_are_counted(data):
-    assert choice([[[0.5, 0.6]]]).open is None
-    told = choice([[[0.5, 0.6]]], converged=[[[True, False]]]).open
-    assert told.startswith("1 of 2 models on the folds did not reach the tolerance, C = 2 with")
-    with pytest.warns(ConvergenceWarning, match="models on the folds did not reach"):
-        search(data, max_iter=1, tol=1e-12)
-
-
 # ---- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"Cs": []}, ValueError, "Cs must be a non-empty list"),
-        ({"Cs": [1.0, -1.0]}, ValueError, r"Cs\[1\] is -1"),
         ({"Cs": "all"}, ValueError, "Cs must be 'auto' or numbers > 0, got 'all'"),
         ({"gammas": [0.0, 1.0]}, ValueError, r"gammas\[0\] is 0; all must be finite and > 0"),
-        ({"gammas": [np.nan]}, ValueError, r"gammas\[0\] is nan"),
         ({"gammas": "scale"}, ValueError, "gammas must be 'auto' or numbers > 0, got 'scale'"),
         ({"gammas": []}, ValueError, "gammas must be a non-empty list"),
         ({"kernel": "linear"}, ValueError, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
@@ -307,7 +301,6 @@ def test_models_that_did_not_converge_are_counted(data):
         ({"kernel": "precomputed", "gammas": "auto"}, ValueError, "square matrix.* 72 × 3"),
         ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, ValueError, "has none"),
         ({"degree": 0}, ValueError, "degree must be an integer >= 1"),
-        ({"tol": -1}, ValueError, "tol must be a finite number > 0"),
         ({"memory_limit": -1}, ValueError, "memory_limit must be a finite number > 0, got -1"),
         ({"kernel": "sigmoid", "gammas": [50.0]}, ValueError, r"'sigmoid' \(gamma=50"),
     ],

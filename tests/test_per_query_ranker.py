@@ -370,20 +370,6 @@ def test_models_are_saved_one_by_one(X, Y, tmp_path):
     assert_array_equal(copy.predict(frame), ranker.predict(frame))
 
 
-# ---- scikit-learn --------------------------------------------------------------------------------
-
-
-def test_features_are_checked_by_name_and_number(X, Y):
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    ranker = PerQueryRanker(RankSVM(0.1)).fit(frame, Y)
-    assert ranker.feature_names_in_.tolist() == list("abcdef")
-    with pytest.raises(ValueError, match="feature names should match"):
-        ranker.predict(frame[list("fedcba")])
-    ranker.fit(X, Y)
-    with pytest.raises(ValueError, match="has 5 features, but PerQueryRanker is expecting 6"):
-        ranker.predict(X[:, :5])
-
-
 # ---- what is refused -----------------------------------------------------------------------------
 
 

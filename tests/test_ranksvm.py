@@ -176,17 +176,10 @@ def test_query_weights_and_normalization_enter_as_documented(solver):
         data, query_weight=dict(zip(queries.ids.tolist(), c, strict=True))
     ).optimum(1.0)
     assert_allclose(a.value, truth, rtol=1e-8)
-    u = data.weight
-    weight = {
-        q: sum(
-            u[i] * u[j]
-            for i in np.flatnonzero(data.qid == q)
-            for j in np.flatnonzero(data.qid == q)
-            if data.labels[i] > data.labels[j]
-        )
-        for q in queries.ids.tolist()
-    }
-    inverse = {q: 1 / w if w else 0.0 for q, w in weight.items()}
+    listed = ExplicitPairs.of(data)
+    qid = data.qid[listed.winner]
+    total = {q: listed.weight[qid == q].sum() for q in queries.ids.tolist()}
+    inverse = {q: 1 / t if t else 0.0 for q, t in total.items()}
     truth, _ = ExplicitPairs.of(data, query_weight=inverse).optimum(5.0)
     b = train(data, C=5.0, solver=solver, tol=1e-9, query_normalization="pairs")
     assert_allclose(b.value, truth, rtol=1e-8)

@@ -15,7 +15,7 @@ from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM
 from linrank.methods.base import Description, Task, Trained
 from linrank.methods.domination import grid_of
-from linrank.methods.ground import Ground, converged_lines, ending, optimum_line, place_of
+from linrank.methods.ground import Ground, describe_optimum, optimum_line, place_of
 from linrank.methods.parameters import (
     DominationParameters,
     DominationSearch,
@@ -222,10 +222,8 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines = [
         ("trained", f"{known['model']}: {known['metric']} {known['score']:.4f} on unseen queries"),
         optimum_line(result),
-        *converged_lines(trained),
     ]
     names = ("metric", "score", "C", "alpha", "pair_weighting", "curves", "interactions")
     # "model" is the name of a file where facts are printed.
     facts = {"chosen": known["model"], **{name: known[name] for name in names if name in known}}
-    facts |= {"objective": result.value, "duality_gap": result.gap, **ending(result)}
-    return Description(tuple(lines), facts)
+    return describe_optimum(trained, *lines, **facts)

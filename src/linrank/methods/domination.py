@@ -27,8 +27,7 @@ from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Ground,
     Line,
-    converged_lines,
-    ending,
+    describe_optimum,
     optimum_line,
     relative_gap,
     weight_line,
@@ -166,18 +165,15 @@ def describe(trained: Trained, parameters: Any) -> Description:
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
         optimum_line(result) if is_certified else optimum,
         weight_line(n_nonzero, model.n_features),
-        *converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
         "scale": model.scaling.kind,
-        "objective": result.value,
         "duality_gap": result.gap if is_certified else None,
         "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "density": density,
-        **ending(result),
     }
     if isinstance(result, InductionResult):
         facts["rounds"] = [
@@ -189,4 +185,4 @@ def describe(trained: Trained, parameters: Any) -> Description:
             }
             for done in result.rounds
         ]
-    return Description(lines, facts)
+    return describe_optimum(trained, *lines, **facts)

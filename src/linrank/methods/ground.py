@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights, varying_columns
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
-from linrank.methods.base import Task, Trained
+from linrank.methods.base import Description, Task, Trained
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
@@ -91,14 +91,18 @@ def converged_lines(trained: Trained) -> tuple[Line, ...]:
     return (("converged", trained.result.message),) if trained.is_done else ()
 
 
-def ending(result: Any) -> dict[str, Any]:
-    """How a solver ended, for programs."""
-    return {
+def describe_optimum(trained: Trained, *lines: Line, **facts: Any) -> Description:
+    """What there is to say of a minimum, with how its solver ended."""
+    result = trained.result
+    ended = {
+        "objective": result.value,
+        "duality_gap": result.gap,
         "iterations": result.n_iter,
         "converged": result.converged,
         "stopped": result.stopped,
         "message": result.message,
     }
+    return Description((*lines, *converged_lines(trained)), {**ended, **facts})
 
 
 # ---- settings that the data decide --------------------------------------------------------------

@@ -18,9 +18,8 @@ from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Line,
     Monitor,
-    converged_lines,
+    describe_optimum,
     doubt_of,
-    ending,
     is_auto,
     optimum_attributes,
     optimum_line,
@@ -129,7 +128,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
         optimum_line(result),
         *pair_lines(model.training),
         ("model", _size(model)),
-        *converged_lines(trained),
     )
     facts = {
         **values_of(p, _REPORTED),
@@ -139,14 +137,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],
-        "objective": result.value,
-        "duality_gap": result.gap,
         "relative_gap": relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
-        **ending(result),
     }
-    return Description(lines, facts)
+    return describe_optimum(trained, *lines, **facts)
 
 
 def _size(model: KernelModel) -> str:

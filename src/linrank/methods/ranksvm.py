@@ -14,8 +14,7 @@ from linrank.methods.ground import (
     SETTINGS,
     Ground,
     Line,
-    converged_lines,
-    ending,
+    describe_optimum,
     is_auto,
     optimum_line,
     pair_lines,
@@ -235,16 +234,13 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
-        "objective": result.value,
-        "duality_gap": result.gap,
         "relative_gap": relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
-        **ending(result),
     }
-    return Description((*lines, *converged_lines(trained)), facts)
+    return describe_optimum(trained, *lines, **facts)
 
 
 describe_published = describe

@@ -281,7 +281,7 @@ def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     options |= _common(task, data)
     grid = as_Cs(p.Cs, lambda: kernel_unit(task, facts, options), step=2)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
-    tuning = tune_kernel(data, folds, gammas, grid, **options, **_asked(p, judging))
+    tuning = tune_kernel(data, folds, gammas, grid, Judging(**_asked(p, judging)), **options)
     return _on_all(KERNEL, task, tuning, options["seed"])
 
 

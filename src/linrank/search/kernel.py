@@ -234,6 +234,7 @@ def tune_kernel(
     folds: Sequence[Fold],
     gammas: Array,
     Cs: Array,
+    judging: Judging,
     *,
     kernel: Any = KERNELS[0],
     degree: int = 3,
@@ -259,6 +260,8 @@ def tune_kernel(
         Training and validation parts.
     gammas, Cs : arrays
         The grids, as `as_gammas` and `as_Cs` return them.
+    judging : Judging
+        Measure, rule of choice, progress.
     kernel, degree, coef0
         The kernel, as `Kernel.of` takes it; its γ is that of the grid.
     scale : {"none", "standard", "minmax", "query"}
@@ -270,9 +273,8 @@ def tune_kernel(
     n_jobs : int or None
         Threads in all: folds run side by side, each with its share, as far as memory allows.
     **options
-        Those of `Judging`, and of `train_kernel` for every model.
+        Of `train_kernel`, for every model.
     """
-    judging = Judging.taken_from(options)
     check_kernel_rows(kernel, scale, data)
     n_threads = resolve(n_jobs)
     function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)

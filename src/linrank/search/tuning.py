@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -261,12 +261,6 @@ class Judging:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scoring", parse_scoring(self.scoring))
-
-    @classmethod
-    def taken_from(cls, options: dict[str, Any]) -> Judging:
-        """The one that some of the options ask for; they are taken out of the dict."""
-        own = [each.name for each in fields(cls) if each.name in options]
-        return cls(**{name: options.pop(name) for name in own})
 
     def check(self, n_folds: int) -> None:
         """Refuse an unknown rule of choice, and one that needs more folds."""
