@@ -85,17 +85,12 @@ class SearchRanker(FittedRanker):
     def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
         """Let the method choose and train, and set the attributes of the fit."""
         task, search = Task(data, self, query_weight=query_weight), cast(Any, self.method.path)
-        found = search(task, folds, progress=self._progress)
+        found = search(task, folds, progress=report_model if self.verbose > 0 else None)
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
             warn(f"{type(self).__name__} {found.trained.doubt}", ConvergenceWarning)
         self._adopt_trained(found.trained, columns)
         return self
-
-    @property
-    def _progress(self) -> Any:
-        """Who is told of each model."""
-        return report_model if self.verbose > 0 else None
 
     def _adopt_choice(self, tuning: Tuning, path: PathResult | None) -> None:
         """Set the attributes of the choice; warn where it is doubtful."""

@@ -69,14 +69,6 @@ def stack_weights(fits: list[TopicFit], n_features: int) -> Any:
     return csr_array((values, columns, offsets.astype(index)), shape=shape)
 
 
-def _dense(matrix: Any, k: int, size: int) -> NDArray[np.float64]:
-    """Row k of a CSR matrix, or column k of a CSC one."""
-    found = np.zeros(size)
-    entries = slice(matrix.indptr[k], matrix.indptr[k + 1])
-    found[matrix.indices[entries]] = matrix.data[entries]
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class TopicModels(Sequence[Any]):
     """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
@@ -118,7 +110,7 @@ class TopicModels(Sequence[Any]):
 
     def weights(self, t: int) -> NDArray[np.float64]:
         """The coefficients of topic ``t`` as a dense vector."""
-        return _dense(self.coef, range(len(self))[t], self.coef.shape[1])
+        return self.coef[[range(len(self))[t]]].toarray()[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +137,9 @@ class TopicLabels:
 
     def of(self, t: int) -> Array:
         """Return the labels of topic ``t`` as a float64 vector of its own."""
-        if isinstance(self.matrix, np.ndarray):
-            return np.array(self.matrix[:, t], dtype=np.float64)
-        return _dense(self.matrix, t, self.matrix.shape[0])
+        column = self.matrix[:, [t]]
+        column = column if isinstance(column, np.ndarray) else column.toarray()
+        return np.array(column[:, 0], dtype=np.float64)
 
     @classmethod
     def read(cls, Y: Any, n_rows: int, topics: Any = None) -> TopicLabels:

@@ -215,6 +215,13 @@ class Monitor:
         scaling: Scaling | None = None,
     ) -> None:
         self._scoring = scoring = getattr(ranker, "scoring", SCORING)
+        if scoring != SCORING:
+            parse_scoring(scoring)  # a misspelt name is told even with nothing to score
+        is_impatient = getattr(ranker, "early_stopping", False)
+        if is_impatient and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        if getattr(ranker, "n_iter_no_change", 1) < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
         self.scaling = scaling or Scaling()
         many = len(sets) > 1
         name = scoring if isinstance(scoring, str) else str(parse(scoring))
@@ -228,20 +235,8 @@ class Monitor:
             for data in sets
         ]
         self._sign = 1.0 if not sets or parse(scoring).higher_is_better else -1.0
-        is_impatient = getattr(ranker, "early_stopping", False)
         self._patience: int | None = ranker.n_iter_no_change if is_impatient else None
         self._verbose, self._callback = ranker.verbose, ranker.callback
-
-    @classmethod
-    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
-        """The monitor that the parameters of an estimator ask for, checked."""
-        if ranker.early_stopping and not sets:
-            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
-        if ranker.scoring != SCORING:
-            parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
-        if ranker.n_iter_no_change < 1:
-            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
-        return cls(ranker, sets, scaling)
 
     @property
     def is_needed(self) -> bool:
@@ -414,7 +409,7 @@ class Ground:
         sets: Sequence[Dataset] = self.task.sets
         if self.design is not None:
             sets = [self.design.dataset(each, self.n_threads) for each in sets]
-        return Monitor.of(self.task.parameters, sets, self.scaling)
+        return Monitor(self.task.parameters, sets, self.scaling)
 
     @property
     def n_threads(self) -> int:

@@ -80,9 +80,9 @@ def _weighed(
         "capacity": parts.sample_rows(recipe),
         "n_threads": parts.n_threads,
     }
-    if not weighs_by_measure(recipe):
-        return recipe, how, None, 0
-    recipe, start, n_pairs = swap_recipe(parts, recipe, **how)
+    start, n_pairs = None, 0
+    if weighs_by_measure(recipe):
+        recipe, start, n_pairs = swap_recipe(parts, recipe, **how)
     return recipe, how, start, n_pairs
 
 

@@ -205,7 +205,10 @@ def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
                 f"cv is a tuple of {len(cv)}; validation data is (X_val, y_val, qid_val), and "
                 "pairs of row numbers go into a list"
             )
-        return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
+        return [
+            Fold(None, held_out)
+            for held_out in validation_sets(data, *cv, *(None,) * (6 - len(cv)))
+        ]
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         return deal(data, int(cv))
     if isinstance(cv, (str, bytes, bool)):
@@ -218,11 +221,6 @@ def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
     if not folds:
         raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
     return folds
-
-
-def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
-    return (*cv, *(None,) * (6 - len(cv)))
 
 
 def _fold(data: Dataset, pair: Any, k: int) -> Fold:
