@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError, load_model
 from linrank.data.dataset import Dataset
-from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
+from linrank.pairs import Selection, chosen_sizes, closest, pruned, select_pairs
 from linrank.ranksvm.train import train
 from papers import RankSVM, RankSVMCV
 from strategies import scored_queries
@@ -90,7 +90,7 @@ def test_weights_are_those_of_the_definition(
     total = data.queries.n_pairs
     if total == 0:
         with pytest.raises(NoPairsError):
-            chosen(data, pairs=pairs)
+            select_pairs(data, pairs=pairs)
         return
     n_closest = n_closest if n_closest == "auto" else min(n_closest, total)
     n_random = n_random if n_random == "auto" else min(n_random, total)
@@ -99,7 +99,7 @@ def test_weights_are_those_of_the_definition(
         u = np.random.default_rng(1).uniform(0.5, 2.0, data.n_rows)
         data = replace(data, weight=u)
     c = np.linspace(1.0, 2.0, data.queries.n_queries) if with_weights else None
-    swept, listed = chosen(
+    swept, listed = select_pairs(
         data,
         pairs=pairs,
         **sizes,
@@ -141,7 +141,7 @@ def test_listed_pairs_are_the_swept_ones(graded, weighting, normalization, with_
     data, options = weighted(graded, weighting, with_weights)
     options |= {"query_normalization": normalization, "C": 0.3, "tol": 1e-10}
     n = "auto" if sweep == "adjacent" else data.queries.n_pairs
-    swept, listed = chosen(data, pairs="closest", n_closest=n)
+    swept, listed = select_pairs(data, pairs="closest", n_closest=n)
     assert swept is None
     assert len(listed) == chosen_sizes(data.queries, sweep)["n_pairs"]
     by_list = train(data, pairs="closest", n_closest=n, **options)
@@ -157,15 +157,15 @@ def test_what_is_swept_and_what_is_listed(graded):
     sizes = chosen_sizes(graded.queries, "pruned")
     S, p = sizes["n_closest"], graded.queries.n_pairs
     assert sizes["n_random"] == S < p - S
-    swept, listed = chosen(graded, pairs="closest")
+    swept, listed = select_pairs(graded, pairs="closest")
     assert (swept.adjacent, listed) == (True, None)
-    assert chosen(graded, pairs="closest", n_closest=S)[1] is None
-    swept, listed = chosen(graded, pairs="pruned", seed=4)
+    assert select_pairs(graded, pairs="closest", n_closest=S)[1] is None
+    swept, listed = select_pairs(graded, pairs="pruned", seed=4)
     assert (swept.adjacent, len(listed)) == (True, S)
-    swept, listed = chosen(graded, pairs="closest", n_closest=S - 1)
+    swept, listed = select_pairs(graded, pairs="closest", n_closest=S - 1)
     assert (swept, len(listed)) == (None, S - 1)
     for every in ({"pairs": "closest", "n_closest": p}, {"pairs": "pruned", "n_random": p - S}):
-        swept, listed = chosen(graded, **every)
+        swept, listed = select_pairs(graded, **every)
         assert (swept.adjacent, swept.n_pairs, listed) == (False, p, None)
 
 
@@ -173,7 +173,7 @@ def test_what_is_swept_and_what_is_listed(graded):
 @pytest.mark.parametrize("solver", ["newton", "bundle"])
 def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
     """The same optimum as that of preferences which list all the pairs."""
-    swept, listed = chosen(graded, pairs="pruned", seed=7)
+    swept, listed = select_pairs(graded, pairs="pruned", seed=7)
     everything = np.array(list(entries(graded, swept, listed)))
     options = {"loss": loss, "solver": solver, "C": 0.2, "tol": 1e-7, "max_iter": 3000}
     two = RankSVM(pairs="pruned", random_state=7, **options)
@@ -273,4 +273,4 @@ def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
 ):
     data = replace(graded, weight=np.full(graded.n_rows, weight))
     with pytest.raises(error, match=message):
-        chosen(data, **options)
+        select_pairs(data, **options)

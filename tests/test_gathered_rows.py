@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
-from linrank.parts.gathered_rows import GatheredRows, gathered
+from linrank.parts.gathered_rows import GatheredRows, gather_rows
 from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem, train
 from linrank.search.folds import deal
@@ -30,7 +30,7 @@ def giant(n_rows: int = 400, n_features: int = 5, seed: int = 0) -> Dataset:
 
 
 def lazily(data: Dataset, n_blocks: int = 3) -> Dataset:
-    return gathered(PlainGathering(cut(data, n_blocks)))
+    return gather_rows(PlainGathering(cut(data, n_blocks)))
 
 
 def rows_of(data: Dataset, n_blocks: int) -> GatheredRows:
@@ -158,7 +158,7 @@ def test_sparse_rows_of_many_features_need_no_hessian(monkeypatch):
 
 def test_a_product_costs_a_gather_and_a_scatter():
     gathering = PlainGathering(cut(giant(), 4))
-    data = gathered(gathering)
+    data = gather_rows(gathering)
     point = Problem.of(data, 1.0).objective().at(np.ones(5))
     _ = point.gradient
     gathering.asked.clear()
@@ -189,6 +189,6 @@ def test_cross_validation_of_a_giant_query():
 def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
     ids = [np.array([2**53, 2**53 + 1]), np.array([0.0, 2.0**53]), np.array([1, 2], np.uint64)]
     blocks = [Dataset.of(np.eye(2), [0, 1], qid=qid) for qid in ids]
-    together = gathered(PlainGathering(blocks))
+    together = gather_rows(PlainGathering(blocks))
     assert together.queries.ids is not None
     assert together.queries.ids.tolist() == [2**53, 2**53 + 1, 0.0, 1, 2]

@@ -135,7 +135,7 @@ def draws(n_draws: int, **sizes: Any) -> Iterator[list[Pair]]:
     """What is chosen by one seed after the other."""
     asked = {name: ("n", n) for name, n in sizes.items()}
     selection = Selection.of(Queries.of(LABELS, QUERIES), **asked)
-    return (listed(replace(selection, seed=seed).listed()) for seed in range(n_draws))
+    return (listed(replace(selection, seed=seed).list_pairs()) for seed in range(n_draws))
 
 
 LABELS, QUERIES = [2, 0, 1, 5, 1, 3], ["a", "b", "a", "b", "a", "a"]  # 5 pairs of a, 1 of b

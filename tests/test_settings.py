@@ -19,7 +19,7 @@ from linrank.cli.main import main
 from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
 from linrank.judging.candidates import Trial, fair_convention, usual_Cs
-from linrank.methods.ground import settled
+from linrank.methods.ground import settle_parameters
 from linrank.methods.parameters import RankSVMParameters
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import GRID
@@ -61,12 +61,12 @@ THIN = {"n_nonzero": [90] * 4}
     ],
 )
 def test_what_the_data_decide(changes, given, expected):
-    p = settled(RankSVMParameters(**given), facts(**changes))
+    p = settle_parameters(RankSVMParameters(**given), facts(**changes))
     assert (p.scale, p.pair_weighting, p.query_normalization) == expected
 
 
 def test_preferences_are_not_weighed_by_a_measure():
-    p = settled(RankSVMParameters(), facts(), is_listed=True)
+    p = settle_parameters(RankSVMParameters(), facts(), is_listed=True)
     assert (p.pair_weighting, p.query_normalization) == ("uniform", "pairs")
 
 
@@ -202,7 +202,7 @@ def test_settling_leaves_the_estimator_alone():
     ranker.fit(data.X, data.y, qid=data.qid)
     assert ranker.get_params() == before
     rows = SimpleNamespace(scale="auto")
-    assert (settled(rows, facts()).scale, rows.scale) == ("standard", "auto")
+    assert (settle_parameters(rows, facts()).scale, rows.scale) == ("standard", "auto")
 
 
 def test_rows_of_weight_zero_do_not_decide():

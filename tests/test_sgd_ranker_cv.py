@@ -181,14 +181,14 @@ def test_wrong_parameters_are_told(data, params, error, message):
 
 def test_a_fault_in_one_fold_ends_the_others(data, monkeypatch):
     """Without the call-off the first fold would go on for 10^12 steps."""
-    folds, kept_queries = deal(data, 2), sgd_tuning._kept_queries
+    folds, kept_queries = deal(data, 2), sgd_tuning._whole_queries
 
     def faulty(data, train):
         if train is folds[1].train:
             raise KeyboardInterrupt
         return kept_queries(data, train)
 
-    monkeypatch.setattr(sgd_tuning, "_kept_queries", faulty)
+    monkeypatch.setattr(sgd_tuning, "_whole_queries", faulty)
     with pytest.raises(KeyboardInterrupt):
         tune_sgd(data, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)
 

@@ -125,13 +125,13 @@ def layer_numbers(queries: Queries) -> Array:
 
 
 def choose_pairs(data: Dataset, **weighing: Any) -> Pairs:
-    """The swept pairs of `chosen`, whose options these are, where ``pairs`` lists none."""
-    swept, _ = chosen(data, **weighing)
+    """The swept pairs of `select_pairs`, whose options these are, where ``pairs`` lists none."""
+    swept, _ = select_pairs(data, **weighing)
     assert swept is not None
     return swept
 
 
-def _plain_pairs(data: Dataset, pair_weighting: str) -> Pairs:
+def _pairs_of_labels(data: Dataset, pair_weighting: str) -> Pairs:
     """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
     if pair_weighting not in PAIR_WEIGHTINGS:
         raise ValueError(
@@ -367,7 +367,7 @@ def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) ->
     >>> closest([10.0, 30.0, 20.0, 20.0]).pairs.tolist()
     [[2, 0], [3, 0], [1, 2], [1, 3]]
     """
-    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).list_pairs()
 
 
 def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
@@ -398,7 +398,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
     >>> len(random(range(100_000), n=5)), len(random([0, 1, 2], n=3))
     (5, 3)
     """
-    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).list_pairs()
 
 
 def pruned(
@@ -438,7 +438,7 @@ def pruned(
     (1009, [[1, 0], [2, 1]])
     """
     closest, drawn = ("n_closest", n_closest), ("n_random", n_random)
-    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).list_pairs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -492,7 +492,7 @@ class Selection:
         """Whether every pair is chosen."""
         return self.n_chosen == self.n_pairs
 
-    def listed(self, only_random: bool = False) -> Preferences:
+    def list_pairs(self, only_random: bool = False) -> Preferences:
         """The pairs chosen, the closest first.
 
         ``only_random``: the random ones alone, where the closest are all those of neighboring
@@ -555,7 +555,7 @@ def _size(name: str, n: Any, auto: int, total: int) -> int:
     return size
 
 
-def chosen(
+def select_pairs(
     data: Dataset,
     *,
     pairs: str = "all",
@@ -598,7 +598,7 @@ def chosen(
     queries = data.queries
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
-    every = _plain_pairs(data, pair_weighting)
+    every = _pairs_of_labels(data, pair_weighting)
     swept, listed = _select(every, pairs, n_closest, n_random, seed)
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
@@ -611,7 +611,7 @@ def chosen(
     if swept is not None:
         swept = replace(swept, query_weight=c)
     if listed is not None:
-        listed = _weighted_by_query(listed, queries, c)
+        listed = _weigh_by_query(listed, queries, c)
     parts = (part.total_weight() for part in (swept, listed) if part is not None)
     check_total(sum(parts), pair_weighting)
     return swept, listed
@@ -623,7 +623,7 @@ def chosen_sizes(
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
 ) -> dict[str, int]:
-    """How many pairs `chosen` takes, ``n_pairs``, and how many of each kind, without finding them.
+    """How many pairs `select_pairs` takes, ``n_pairs``, and how many of each kind; finds none.
 
     Examples
     --------
@@ -640,15 +640,15 @@ def chosen_sizes(
 def _select(
     every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
 ) -> tuple[Pairs | None, Preferences | None]:
-    """The two parts of `chosen` without the factors of the queries."""
+    """The two parts of `select_pairs` without the factors of the queries."""
     if pairs not in SELECTED_PAIRS:
         return replace(every, adjacent=pairs == "adjacent"), None
     selection = _selection(every.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
-        return None, weighted_as(every, selection.listed())
-    others = weighted_as(every, selection.listed(only_random=True)) if selection.n_random else None
+        return None, weigh_as(every, selection.list_pairs())
+    others = weigh_as(every, selection.list_pairs(only_random=True)) if selection.n_random else None
     return replace(every, adjacent=True), others
 
 
@@ -660,7 +660,7 @@ def _selection(
     return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
-def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
+def weigh_as(pairs: Pairs, listed: Preferences) -> Preferences:
     """The listed pairs with the weights ``c_q u_i u_j (g_i - g_j)`` of ``pairs``."""
     queries = pairs.queries
     if pairs.row_weight is not None:
@@ -670,10 +670,10 @@ def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
     if pairs.gain is not None:
         g = queries.scatter(pairs.gain)
         listed = _times(listed, g[listed.winners] - g[listed.losers])
-    return _weighted_by_query(listed, queries, pairs.query_weight)
+    return _weigh_by_query(listed, queries, pairs.query_weight)
 
 
-def _weighted_by_query(listed: Preferences, queries: Queries, c: Array | None) -> Preferences:
+def _weigh_by_query(listed: Preferences, queries: Queries, c: Array | None) -> Preferences:
     """The listed pairs, their weights times c of their query."""
     return listed if c is None else _times(listed, c[listed.queries_of(queries)[0]])
 

@@ -28,7 +28,7 @@ from linrank.duals.dual_matrix import (
 from linrank.duals.entries import PairEntries, chunks
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
-from linrank.pairs import Pairs, chosen
+from linrank.pairs import Pairs, select_pairs
 from linrank.system.seeds import seed_of, seed_of_part
 
 Array = NDArray[Any]
@@ -359,7 +359,7 @@ def _of_model(
     data = as_dataset(X, n_jobs, **rows)
     if isinstance(inner, LinearModel) and training["loss"] == "hinge":
         is_chosen = training.get("pairs") in SELECTED_PAIRS
-        if is_chosen and chosen(data, **choice_of_pairs(training))[1] is not None:
+        if is_chosen and select_pairs(data, **choice_of_pairs(training))[1] is not None:
             raise ValueError(
                 f"α of the hinge with pairs={training['pairs']!r} is not known for a linear model "
                 "where pairs are listed; use KernelRankSVM(kernel='linear') or the squared hinge"
@@ -398,7 +398,7 @@ def _of_data(
             "no order difference; use a model of fit(X, y)"
         )
     weight = query_weights(query_weight, data.queries)
-    swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(settings))
+    swept, listed = select_pairs(data, query_weight=weight, **choice_of_pairs(settings))
     z, C = data.queries.gather(np.asarray(scores, dtype=np.float64)), float(C or 0.0)
     if loss == "squared_hinge":
         entries = PairEntries.of_squared_hinge(z, C)

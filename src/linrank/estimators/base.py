@@ -177,7 +177,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
-        data = self._checked_data(X, y, qid, group, sample_weight)
+        data = self._check_data(X, y, qid, group, sample_weight)
         if is_unsaid and data.qid is None:
             levels = int(data.queries.n_levels.max())
             self._warn_of_one_query(data.labels, data.n_rows, levels)
@@ -189,7 +189,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             more = "" if search is None else _GROUPS_ALONE
             warn_of_one_query(f"{type(self).__name__}.fit", labels, n_rows, n_levels, more)
 
-    def _checked_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+    def _check_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         if isinstance(X, (Store, Dataset)):
             own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
             what = f"the store {X.path}" if isinstance(X, Store) else "the data set"
@@ -199,7 +199,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 self._check_policy(X.filling, f"the store {X.path}", _WRITE_AGAIN)
                 data = X.dataset(n_jobs=self.n_jobs)
             else:
-                data = self._filled(X.unscanned())  # its rows may have been written to
+                data = self._fill_missing(X.unscanned())  # its rows may have been written to
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
@@ -209,7 +209,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             qid=qid,
             group=group,
             sample_weight=sample_weight,
-            missing=self._missing(),
+            missing=self._missing_policy(),
             n_jobs=self.n_jobs,
         )
         if data.n_rows == 1:
@@ -218,9 +218,9 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
-    def _filled(self, data: Dataset) -> Dataset:
+    def _fill_missing(self, data: Dataset) -> Dataset:
         """A data set as the parameter ``missing`` wants it; one may have been filled in already."""
-        missing = self._missing()
+        missing = self._missing_policy()
         if data.filling is None:
             if not data.rows.is_finite(data.weight, resolve(self.n_jobs)):
                 check_values(
@@ -233,7 +233,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_policy(self, filling: Filling | None, what: str, remedy: str) -> None:
         """Refuse another ``missing`` than the data had when they were filled in, if they were."""
-        missing, kind = self._missing(), None if filling is None else filling.kind
+        missing, kind = self._missing_policy(), None if filling is None else filling.kind
         if missing not in ("error", kind):
             was = "not filled in" if kind is None else f"filled in with {kind!r}"
             raise ValueError(f"missing={missing!r}, but {what} was {was}; {remedy}")
@@ -243,7 +243,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_policy(store.filling, f"the store {store.path}", _WRITE_AGAIN)
         return columns_of(store)
 
-    def _missing(self) -> str:
+    def _missing_policy(self) -> str:
         """What happens to missing values in training: the estimators that fill them in say so."""
         missing = getattr(self, "missing", MISSING[0])
         check_one_of("missing", missing, MISSING)

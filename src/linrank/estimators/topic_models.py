@@ -24,7 +24,7 @@ from linrank.data.scaling import Scaling
 from linrank.domination.layering import is_by_row
 from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
-from linrank.methods.ground import settled_scale
+from linrank.methods.ground import choose_scale
 from linrank.models.linear import LinearModel
 from linrank.system.seeds import seed_of_part
 
@@ -243,7 +243,7 @@ class Trainer:
         """Prepare what the topics have in common; ``estimator`` is a clone, to be changed here."""
         _check_options(estimator, share)
         params = estimator.get_params(deep=False)
-        scale = settled_scale(params.get("scale", "none"), rows, n_jobs)
+        scale = choose_scale(params.get("scale", "none"), rows, n_jobs)
         self.scaling = scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
         if params.get("coef_bounds") is not None:
             # They bind coefficients of raw features, which may be called by their names.
@@ -280,7 +280,7 @@ class Trainer:
         try:
             ranker.fit(rows, labels, sample_weight=weight)
         except Exception as error:
-            raise self._named(t, error) from error
+            raise self._error_of_topic(t, error) from error
         w = self.scaling.fold(ranker.coef_)
         columns = np.flatnonzero(w).astype(np.int32)
         training = dict(ranker.model_.training) | {"topic": str(self._name(t))}
@@ -302,7 +302,7 @@ class Trainer:
     def _name(self, t: int) -> Any:
         return self.labels.topics[t : t + 1].tolist()[0]
 
-    def _named(self, t: int, error: Exception) -> Exception:
+    def _error_of_topic(self, t: int, error: Exception) -> Exception:
         """The same error, telling the topic."""
         message = f"topic {self._name(t)!r}: {error}"
         try:

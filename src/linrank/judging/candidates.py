@@ -30,7 +30,7 @@ from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, judge, unit_model
 from linrank.methods.base import METHODS, Later, Task
-from linrank.methods.ground import settle, settled_scale
+from linrank.methods.ground import choose_scale, settle
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.ranksvm import unit_in_memory
 from linrank.metrics import Convention, convention, parse
@@ -373,7 +373,7 @@ def usual_Cs(trial: Trial, parameters: str, **given: Any) -> list[float]:
 
 def scale_of(trial: Trial) -> str:
     """The scaling of the training part."""
-    return settled_scale(trial.scale, trial.train.rows, 1)
+    return choose_scale(trial.scale, trial.train.rows, 1)
 
 
 def weights_per_query(trial: Trial, **_: Any) -> list[float]:

@@ -100,7 +100,7 @@ class Swaps(PickledFields):
         cutoff = getattr(measure, "k", None)
         lengths = np.diff(queries.offsets)
         check_longest(measure, int(lengths.max()))
-        ranked = _ranked(queries, scores, n_threads)
+        ranked = _rank_rows(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
         effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
@@ -162,7 +162,7 @@ class Swaps(PickledFields):
         return Swaps(sample, depth.astype(np.int32), gain, first, second, factor, row_weight)
 
 
-def _ranked(queries: Queries, scores: Array, n_threads: int) -> Queries:
+def _rank_rows(queries: Queries, scores: Array, n_threads: int) -> Queries:
     """The same queries, the rows of each by descending score; ties as they were given."""
     own = queries.gather(scores)
     place = _core.ranks_within_queries(own, queries.offsets, None, n_threads) - 1

@@ -53,7 +53,7 @@ def train(task: Task) -> Trained:
         where = (ground.place, ground.recipe, ground.scaling)
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
-        return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
+        return _with_sparsity(ground.conclude(result, settings, n_pairs=n_pairs), result)
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
     seed, scaled = seed_of(p.random_state), ground.scaled
     asked |= {"seed": seed, "scale": ground.scaling.factors}
@@ -65,7 +65,7 @@ def train(task: Task) -> Trained:
         return certified(found, scaled, **options, **asked) if is_other else found
 
     settings = describe_parameters(ground.columns, seed=seed, **options)
-    return _shown(ground.conclude(result, settings, best=best), result)
+    return _with_sparsity(ground.conclude(result, settings, best=best), result)
 
 
 def _path_problem(ground: Ground) -> PathProblem:
@@ -139,7 +139,7 @@ def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> An
     return own
 
 
-def _shown(trained: Trained, last: Any) -> Trained:
+def _with_sparsity(trained: Trained, last: Any) -> Trained:
     """With what is to be shown of sparse models, and the rounds up to the ``last`` iterate."""
     model, monitor = trained.model, trained.monitor
     shown = {"n_nonzero": model.n_nonzero, "density": model.density}  # type: ignore[union-attr]

@@ -116,7 +116,7 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def settled(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
+def settle_parameters(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
     """A copy of the parameters with a value in place of every "auto" but that of C.
 
     Parameters
@@ -141,7 +141,7 @@ def settled(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
     return p
 
 
-def settled_scale(scale: str, rows: Rows, n_jobs: int | None = None) -> str:
+def choose_scale(scale: str, rows: Rows, n_jobs: int | None = None) -> str:
     """The kind of scaling of rows without labels."""
     if not is_auto(scale):
         return scale
@@ -160,7 +160,7 @@ def settle(task: Task) -> tuple[Task, Facts | None]:
     facts = place.facts()
     if facts.n_queries == 0 and place.dataset is not None:  # preferences alone
         facts = replace(facts, n_queries=place.n_queries)
-    settings = settled(p, facts, is_listed=task.preferences is not None)
+    settings = settle_parameters(p, facts, is_listed=task.preferences is not None)
     return replace(task, parameters=settings), facts
 
 
@@ -372,10 +372,10 @@ class Ground:
         place, p = place_of(task), task.parameters
         if recipe_of is not None and place.dataset is None:
             place.check_room(recipe_of(p, place.where, task.query_weight))
-        return cls.settled(*settle(replace(task, data=place)), recipe_of)
+        return cls.of_settled(*settle(replace(task, data=place)), recipe_of)
 
     @classmethod
-    def settled(
+    def of_settled(
         cls, task: Task, facts: Facts | None = None, recipe_of: Callable[..., Any] | None = None
     ) -> Ground:
         """The same of a task whose parameters are settled, by ``facts`` if at all."""
@@ -394,7 +394,7 @@ class Ground:
 
             weight = weight_of_part(self.query_weight, self.place.dataset, place.dataset, rows)
         task = replace(self.task, data=place, query_weight=weight)
-        return Ground.settled(task, recipe_of=self.recipe_of)
+        return Ground.of_settled(task, recipe_of=self.recipe_of)
 
     @property
     def recipe(self) -> Any:

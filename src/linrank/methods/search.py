@@ -120,7 +120,7 @@ class PathSearch:
         """A path per fold, the choice among its values, and a path on all data."""
         ground = Ground.of(task, self.method.recipe_of)
         p = ground.task.parameters
-        asked = Judging(**_asked(p, judging))
+        asked = Judging(**_judging_options(p, judging))
         tuning = self.tune(ground, folds, self.method.grid_of(ground), asked)
         path, n_pairs = self.method.follow(ground, tuning.grid[self.parameter])
         k = tuning.chosen
@@ -256,7 +256,7 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
         check_descent(algorithm, p.n_steps, p.record, None)
     options = values_of(p, ("n_steps", "sampling", "aggressiveness", "scale"))
     options |= {"average": average_of(p), **_common(task, data)}
-    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_asked(p, judging))
+    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_judging_options(p, judging))
     return _on_all(SGD, task, tuning, options["seed"])
 
 
@@ -281,7 +281,9 @@ def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     options |= _common(task, data)
     grid = as_Cs(p.Cs, lambda: kernel_unit(task, facts, options), step=2)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
-    tuning = tune_kernel(data, folds, gammas, grid, Judging(**_asked(p, judging)), **options)
+    tuning = tune_kernel(
+        data, folds, gammas, grid, Judging(**_judging_options(p, judging)), **options
+    )
     return _on_all(KERNEL, task, tuning, options["seed"])
 
 
@@ -302,7 +304,7 @@ def _search_each(
     """The models of a grid, each trained by the method itself."""
     data, p = task.data.dataset, task.parameters
     weights, seed = query_weights(task.query_weight, data.queries), seed_of(p.random_state)
-    asked = Judging(**_asked(p, judging))
+    asked = Judging(**_judging_options(p, judging))
     sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
 
     def train(run: FoldRun) -> Judged:
@@ -345,7 +347,7 @@ def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
     return method.train(replace(task, parameters=method.parameters(**given)))
 
 
-def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
+def _judging_options(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
     """The options of `Judging`."""
     return {**values_of(parameters, ("scoring", "selection")), **judging}
 

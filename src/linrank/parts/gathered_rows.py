@@ -179,7 +179,7 @@ class GatheredRows(StreamedRows):
         return [(part - start,) for part, start in zip(parts, starts, strict=True)]
 
 
-def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Dataset:
+def gather_rows(gathering: Gathering, *, memory_limit: int | None = None) -> Dataset:
     """The data set of all blocks, its rows left where they are.
 
     Whatever asks no more of rows than products can be trained on it: `linrank.ranksvm.train.train`,

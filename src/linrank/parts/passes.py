@@ -194,7 +194,7 @@ class Passes(LocalChunks):
             return found
         known = self._states.get(i)
         if known is not None:
-            return replace(known, rows=self.recipe.prepared(found, self.n_threads).rows)
+            return replace(known, rows=self.recipe.prepare(found, self.n_threads).rows)
         return self.recipe.chunk(found, self.n_threads, None if self.kept is None else self.kept[i])
 
     def _keep(self, i: int, chunk: Any) -> None:

@@ -30,7 +30,7 @@ from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
-from linrank.pairs import Pairs, check_total, chosen
+from linrank.pairs import Pairs, check_total, select_pairs
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
 from linrank.system.resources import useful_threads
@@ -195,7 +195,7 @@ class Recipe(ABC):
     ) -> Plannable:
         """The problem of these rows, on ``n`` threads."""
 
-    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+    def prepare(self, data: Dataset, n_threads: int = 1) -> Dataset:
         """The data with its rows as the loss is to see them: scaled, and without offsets."""
         if self.by_query:
             data = Scaling("query").transformed(data, n_jobs=n_threads)
@@ -210,7 +210,7 @@ class Recipe(ABC):
         Rows of other queries are neither copied nor swept: the queries left are a selection of
         positions. So a chunk has the samples, and the sums, of a data set of these queries alone.
         """
-        data = _with_queries(self.prepared(data, n_threads), kept)
+        data = _with_queries(self.prepare(data, n_threads), kept)
         try:
             compared = self.compare(data, part_query_weights(self.query_weight, data.queries))
         except NoPairsError:
@@ -280,7 +280,7 @@ class RankRecipe(Recipe):
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
     def compare(self, data: Dataset, query_weight: Array | None) -> Pairs | None:
-        pairs, _ = chosen(
+        pairs, _ = select_pairs(
             data,
             pairs=self.pairs,
             pair_weighting=self.pair_weighting,
@@ -290,7 +290,7 @@ class RankRecipe(Recipe):
         return pairs
 
     def join(self, queries: Queries, parts: list[Any]) -> Any:
-        own = _joined(parts, "row_weight", "query_weight", "gain")
+        own = _join_fields(parts, "row_weight", "query_weight", "gain")
         return Pairs(queries, **own, adjacent=parts[0].adjacent)
 
     def make_problem(
@@ -340,7 +340,7 @@ class SwapRecipe(RankRecipe):
 
     def join(self, queries: Queries, parts: list[Any]) -> Swaps:
         names = ("depth", "gain", "first", "second", "factor", "row_weight")
-        return Swaps(queries, **_joined(parts, *names))
+        return Swaps(queries, **_join_fields(parts, *names))
 
     def totals(self, chunk: Chunk, n_threads: int = 1) -> Array:
         """A task: the weights of the queries that have pairs, and those of the pairs, summed."""
@@ -375,7 +375,7 @@ class DominationRecipe(Recipe):
         return Layering.of(data, **how)
 
     def join(self, queries: Queries, parts: list[Any]) -> Layering:
-        return Layering(queries, **_joined(parts, "shift", "row_weight", "query_weight"))
+        return Layering(queries, **_join_fields(parts, "shift", "row_weight", "query_weight"))
 
     def make_problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
@@ -383,7 +383,7 @@ class DominationRecipe(Recipe):
         return RidgeProblem(rows, layering, C, scale, n)
 
 
-def _joined(parts: list[Any], *names: str) -> dict[str, Any]:
+def _join_fields(parts: list[Any], *names: str) -> dict[str, Any]:
     return {name: join_optional([getattr(part, name) for part in parts]) for name in names}
 
 

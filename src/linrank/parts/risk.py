@@ -343,12 +343,12 @@ class ChunkedProblem:
 
         The rows are those that a sample of the whole in memory would have.
         """
-        pieces = self.drawn(min(n_rows, self.capacity), self.recipe.seed)
+        pieces = self.draw_pieces(min(n_rows, self.capacity), self.recipe.seed)
         return self.recipe.problem(
             pieces, self.C, self.weight, self.scale, self.box, self.n_threads
         )
 
-    def drawn(self, n_rows: int, seed: int) -> list[Piece]:
+    def draw_pieces(self, n_rows: int, seed: int) -> list[Piece]:
         """Rows of queries chosen at random, by chunk."""
         lengths = np.concatenate([size.lengths for size in self.sizes])
         n_levels = np.concatenate(

@@ -35,7 +35,7 @@ def train_parts(
 
     ``options`` are those of `train_chunks`.
     """
-    recipe, how, start, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    recipe, how, start, n_pairs = _weigh_pairs(parts, recipe, scaling, bounds)
     if options.get("w0") is None:
         options["w0"] = start
     with parts.opened(recipe, is_last=True) as chunks:
@@ -58,7 +58,7 @@ def train_path_parts(
 
     ``progress`` is called with each result; ``options`` are those of `train_path_chunks`.
     """
-    recipe, how, _, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    recipe, how, _, n_pairs = _weigh_pairs(parts, recipe, scaling, bounds)
     with parts.opened(recipe) as chunks:
         found = train_path_chunks(chunks, recipe, values, **how, **options)
         results = list(reporting(until_wide(found, max_features), progress))
@@ -66,7 +66,7 @@ def train_path_parts(
     return results, n_pairs
 
 
-def _weighed(
+def _weigh_pairs(
     parts: Parts, recipe: Any, scaling: Scaling, bounds: Any
 ) -> tuple[Any, dict[str, Any], Array | None, int]:
     """The recipe whose pairs have their weights, and the options of `train_chunks` beside it.

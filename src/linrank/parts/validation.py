@@ -18,7 +18,7 @@ from linrank.metrics.measures import Metric
 from linrank.models.design import Design
 from linrank.parts.parts import Extent, Parts, only_queries
 from linrank.parts.train import with_highest_label
-from linrank.search.folds import Fold, as_folds, evaluations, resized_models, score_matrix
+from linrank.search.folds import Fold, as_folds, evaluations, resize_models, score_matrix
 
 
 def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
@@ -120,7 +120,7 @@ def measure_queries(
     """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
     part = only_queries(data, kept)
     part = part if design is None else design.dataset(part, n_threads)
-    coefs = resized_models(coefs, part.n_features)
+    coefs = resize_models(coefs, part.n_features)
     scores = score_matrix(coefs, part, scaling, n_threads)
     found = evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
     terms = [result.terms(next(iter(result))) for result in found]

@@ -18,7 +18,7 @@ from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
-from linrank.ranksvm.train import Problem, carried
+from linrank.ranksvm.train import Problem, path_preconditioner
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
 
@@ -93,7 +93,7 @@ def follow_path(
     return follow(
         problem.objective().at(np.zeros(problem.rows.shape[1])),
         Cs,
-        preconditioner=carried(problem),
+        preconditioner=path_preconditioner(problem),
         tol=tol,
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,

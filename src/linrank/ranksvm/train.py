@@ -19,7 +19,7 @@ from linrank.errors import NoPairsError, check_natural, check_numbers, check_one
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps, check_longest, swap_measure
 from linrank.objective import Ridge, Risk, Sum
-from linrank.pairs import Pairs, check_total, chosen
+from linrank.pairs import Pairs, check_total, select_pairs
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening
@@ -116,7 +116,7 @@ def _from_sample(
     return start, guess
 
 
-def carried(problem: Any) -> conjugate.Preconditioner:
+def path_preconditioner(problem: Any) -> conjugate.Preconditioner:
     """The preconditioner of a path; the problem is `Plannable`, and has a C.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
@@ -320,7 +320,7 @@ class Problem:
         swaps: Swaps | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`.
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.select_pairs`.
 
         With ``swaps`` the pairs of the labels are these.
         """
@@ -408,9 +408,9 @@ class Problem:
         """
         if not isinstance(self.rows, StreamedRows):
             return self._sample(n_rows)
-        return self._sample(min(n_rows, self.rows.capacity))._stored(self.rows)
+        return self._sample(min(n_rows, self.rows.capacity))._store_rows(self.rows)
 
-    def _stored(self, rows: StreamedRows) -> Problem:
+    def _store_rows(self, rows: StreamedRows) -> Problem:
         """The same problem on the rows that it names, stored; ``rows`` are all of them."""
         pairs, listed = self.pairs, self.preferences
         named = [np.zeros(0, dtype=np.int64)]
@@ -465,7 +465,7 @@ def _graded_pairs(
 ) -> tuple[Pairs | None, Preferences | None]:
     """The pairs of the labels, swept and listed; None where there are none and none are needed."""
     try:
-        return chosen(data, **options)
+        return select_pairs(data, **options)
     except NoPairsError:
         if is_needed:
             raise

@@ -49,7 +49,7 @@ def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | No
     return _score_matrix(rows, coefs, resolve(n_jobs))
 
 
-def resized_models(coefs: Array, n_features: int) -> Array:
+def resize_models(coefs: Array, n_features: int) -> Array:
     """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
     if coefs.shape[1] == n_features:
         return coefs
@@ -297,7 +297,7 @@ def judge(
     is_elsewhere = isinstance(data.rows, StreamedRows)
     if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-        coefs = resized_models(coefs, valid.n_features)
+        coefs = resize_models(coefs, valid.n_features)
         scores = score_matrix(coefs, valid, scaling, how.get("n_jobs"))
     else:
         scores = _score_matrix(data.rows, coefs, resolve(how.get("n_jobs")), fold.valid)

@@ -171,10 +171,10 @@ class FoldKernels:
     def part(self, k: int, n_threads: int) -> Part:
         """Fold k for the γ of `turn_to`."""
         if self._whole is None:
-            return self._own(self.folds[k], n_threads)
-        return self._shared(self.folds[k], n_threads)
+            return self._own_part(self.folds[k], n_threads)
+        return self._shared_part(self.folds[k], n_threads)
 
-    def _shared(self, fold: Fold, n_threads: int) -> Part:
+    def _shared_part(self, fold: Fold, n_threads: int) -> Part:
         """A part of the matrix of all rows."""
         assert self._rows is not None
         whole, train = self._whole, fold.train
@@ -186,7 +186,7 @@ class FoldKernels:
         if isinstance(fold.valid, Dataset):
             rows = self._rows if train is None else self._rows.take(train)
             valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
-            return self._apart(part, matrix, rows, valid, n_threads)
+            return self._separate_part(part, matrix, rows, valid, n_threads)
         numbers = fold.valid
 
         def tiles() -> Iterator[Tile]:
@@ -196,7 +196,7 @@ class FoldKernels:
 
         return Part(part, matrix, self.data.select(numbers), tiles)
 
-    def _own(self, fold: Fold, n_threads: int) -> Part:
+    def _own_part(self, fold: Fold, n_threads: int) -> Part:
         """A matrix of the rows of the fold alone."""
         data = self.data if fold.train is None else self.data.select(fold.train)
         scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
@@ -207,9 +207,9 @@ class FoldKernels:
         valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
         valid = replace(valid, rows=resized(valid.rows, data.n_features))
         valid = scaling.applied(valid, n_jobs=n_threads)
-        return self._apart(part, matrix, part.rows, valid, n_threads)
+        return self._separate_part(part, matrix, part.rows, valid, n_threads)
 
-    def _apart(
+    def _separate_part(
         self, part: Dataset, matrix: KernelMatrix, rows: Rows, valid: Dataset, n_threads: int
     ) -> Part:
         """Validation rows whose kernel is computed."""

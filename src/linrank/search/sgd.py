@@ -86,7 +86,7 @@ def tune_sgd(
     sweep = Sweep(grid, folds, Judging(**judging), most=most, n_jobs=n_jobs)
 
     def train(run: FoldRun) -> Judged:
-        rows, keep = run.fold.train, _kept_queries(data, run.fold.train)
+        rows, keep = run.fold.train, _whole_queries(data, run.fold.train)
         part, c, weight = data, query_weight, data.weight
         if rows is not None and keep is None:  # queries are divided: a copy of the rows
             part, c = run.part(data, query_weight)
@@ -116,7 +116,7 @@ def tune_sgd(
     return sweep.tuning(sweep.run(train))
 
 
-def _kept_queries(data: Dataset, train: Array | None) -> Array | None:
+def _whole_queries(data: Dataset, train: Array | None) -> Array | None:
     """The queries that consist of training rows, if the others have none of them; else None."""
     if train is None:
         return None
