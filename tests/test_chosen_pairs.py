@@ -183,29 +183,6 @@ def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
     assert two.n_pairs_ == one.n_pairs_ == len(everything)
 
 
-# ---- optima that are known ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_pair_svm_of_scikit_learn(graded, loss):
-    """Mirrored differences and C/2, without a bias: the same problem over listed pairs."""
-    from sklearn.svm import SVC, LinearSVC
-
-    listed = pruned(graded.y, graded.qid, 40, 30, seed=5)
-    D = np.asarray(graded.X, dtype=float)[listed.winners] - graded.X[listed.losers]
-    mirrored, sign = np.concatenate([D, -D]), np.repeat([1, -1], len(D))
-    if loss == "hinge":
-        svc = SVC(C=0.2 / 2, kernel="linear", tol=1e-9).fit(mirrored, sign)
-        assert abs(svc.intercept_[0]) < 1e-6
-    else:
-        svc = LinearSVC(C=0.2 / 2, fit_intercept=False, dual=False, tol=1e-10).fit(mirrored, sign)
-    ranker = RankSVM(
-        0.2, loss=loss, pairs="pruned", n_closest=40, n_random=30, random_state=5, tol=1e-7,
-        max_iter=1000,
-    ).fit(graded.X, graded.y, qid=graded.qid)  # fmt: skip
-    assert_allclose(ranker.coef_, svc.coef_[0], rtol=1e-3, atol=1e-4)
-
-
 # ---- the estimators -----------------------------------------------------------------------------
 
 

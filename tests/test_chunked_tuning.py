@@ -121,24 +121,22 @@ def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
 # ---- cross-validation ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_parts", [1, 3, 17])
-@pytest.mark.parametrize(
-    ("scoring", "scale"),
-    [
-        ("ndcg@10", "none"),
-        ("err@5", "standard"),
-        ("pairwise_accuracy", "minmax"),
-        ("all_pairs_error", "query"),
-    ],
-)
-def test_scores_are_those_in_memory(n_parts, scoring, scale):
-    data = larger(2)
-    options = {"scoring": scoring, "scale": scale, "tol": 1e-10}
-    truth = tune(data, as_folds(4, data, data.X), GRID, n_jobs=1, **options)
-    parts = MemoryParts(in_parts(data, n_parts))
-    found = tune(parts, folds_of(4, parts), GRID, **options)
+def check_scores(cv, data, parts, **options):
+    options = {"tol": 1e-10, **options}
+    truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, **options)
+    found = tune(parts, folds_of(cv, parts), GRID, **options)
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
     assert found.chosen == truth.chosen
+
+
+MEASURES = {"none": "ndcg@10", "standard": "err@5", "minmax": "pairwise_accuracy"}
+
+
+@pytest.mark.parametrize("n_parts", [1, 3, 17])
+@pytest.mark.parametrize("scale", [*MEASURES, "query"])
+def test_scores_are_those_in_memory(n_parts, scale):
+    data, scoring = larger(2), MEASURES.get(scale, "all_pairs_error")
+    check_scores(4, data, MemoryParts(in_parts(data, n_parts)), scoring=scoring, scale=scale)
 
 
 def test_queries_in_another_order_than_parts_have_the_same_folds():
@@ -148,47 +146,34 @@ def test_queries_in_another_order_than_parts_have_the_same_folds():
     chosen = [np.sort(part) for part in np.array_split(order, 5)]
     parts = MemoryParts([only_queries(data, part) for part in chosen])
     parts.query_numbers = chosen
-    truth = tune(data, as_folds(3, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune(parts, folds_of(3, parts), GRID, tol=1e-10)
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+    check_scores(3, data, parts)
 
 
-@pytest.mark.parametrize(
-    "cv",
-    [
-        QueryKFold(3, shuffle=True, random_state=5),
-        "pairs",
-        "validation",
-    ],
-    ids=str,
-)
-def test_folds_of_other_kinds(cv):
+def test_folds_of_other_kinds():
     data, other = larger(4), larger(5)
-    if cv == "pairs":
-        cv = list(QueryKFold(3).split(data.X, data.y, data.qid))
-    elif cv == "validation":
-        cv = (other.X, other.y, other.qid)
-    parts = MemoryParts(in_parts(data, 3))
-    truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune(parts, folds_of(cv, parts), GRID, tol=1e-10)
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+    shuffled = QueryKFold(3, shuffle=True, random_state=5)
+    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
+    for cv in (shuffled, splits, (other.X, other.y, other.qid)):
+        check_scores(cv, data, MemoryParts(in_parts(data, 3)))
+
+
+ROWS = np.arange(larger().n_rows)
 
 
 @pytest.mark.parametrize(
     ("cv", "message"),
-    [(1, "at least 2 folds"), (41, "40 queries cannot fill 41 folds"), ("5", "cv must be")],
+    [
+        (1, "at least 2 folds"),
+        (41, "40 queries cannot fill 41 folds"),
+        ("5", "cv must be"),
+        ([(ROWS[1:-30], ROWS[-1:])], "some of the rows of a query"),
+    ],
+    ids=lambda cv: str(cv)[:9],
 )
 def test_folds_that_cannot_be(cv, message):
     parts = MemoryParts(in_parts(larger(), 3))
     with pytest.raises((ValueError, TypeError), match=message):
         folds_of(cv, parts)
-
-
-def test_a_fold_with_a_part_of_a_query_is_refused():
-    data = larger()
-    rows = np.arange(data.n_rows)
-    with pytest.raises(ValueError, match="some of the rows of a query"):
-        folds_of([(rows[1:-30], rows[-1:])], MemoryParts(in_parts(data, 2)))
 
 
 def test_one_query_cannot_be_dealt_out():
@@ -279,11 +264,7 @@ def test_paths_and_folds_are_those_of_memory(name: str) -> None:
     found, _ = path_over(parts, SWAP_GRID, tol=1e-10, scale="standard", **options)
     assert_same(found.coefs, truth.coefs)
     assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
-    judging = {"scoring": "err@5", "tol": 1e-10}
-    folds = as_folds(3, data, np.empty((data.n_rows, 0)))
-    expected = tune(data, folds, SWAP_GRID, n_jobs=1, **judging, **options)
-    chosen = tune(parts, folds_of(3, parts), SWAP_GRID, **judging, **options)
-    assert_allclose(chosen.scores, expected.scores, rtol=1e-12)
+    check_scores(3, data, parts, scoring="err@5", **options)
 
 
 def test_the_highest_label_of_err_is_that_of_all_parts() -> None:

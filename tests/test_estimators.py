@@ -101,16 +101,6 @@ def test_a_nan_score_is_refused_not_looped_over():
         weighted_pairwise_accuracy([2, 1, 0], [3.0, np.nan, 2.0], np.ones(3))
 
 
-def test_weighted_score_equals_repetition(data):
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    u = np.random.default_rng(0).integers(0, 3, data.n_rows)
-    index = np.repeat(np.arange(data.n_rows), u)
-    assert_allclose(
-        ranker.score(data.X, data.y, qid=data.qid, sample_weight=u),
-        ranker.score(data.X[index], data.y[index], qid=data.qid[index]),
-    )
-
-
 def test_scaling_by_query_is_part_of_the_model(data, tmp_path):
     ranker = RankSVM(scale="query", tol=1e-10).fit(data.X, data.y, qid=data.qid)
     scaled = Scaling("query").transform(data.rows, data.queries).values

@@ -21,9 +21,9 @@ from linrank.ranksvm.path import train_path
 from linrank.ranksvm.train import Problem
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
-from papers import RankSVM, ranksvm_path
+from papers import ranksvm_path
 from real_data import mq2008
-from small_data import small, weighted
+from small_data import small
 
 GRID = [1e-4, 1e-2, 0.1, 1.0, 30.0]
 
@@ -54,27 +54,6 @@ def test_all_regimes_equal_cold_fits(regime, monkeypatch):
         assert result.gap <= 1e-6 * result.value
         assert_allclose(result.value, cold.value, rtol=1e-6)
         assert result.value >= cold.value * (1 - 1e-9)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"scale": "standard"},
-        {"query_normalization": "pairs"},
-        {"pairs": "adjacent"},
-        {"pair_weighting": "gain_diff"},
-    ],
-)
-def test_path_equals_the_estimator(options):
-    data = weighted(small(4))
-    weight = dict(zip(data.queries.ids.tolist(), np.linspace(0.5, 2, 12).tolist(), strict=True))
-    arguments = {"qid": data.qid, "sample_weight": data.weight, "query_weight": weight}
-    found = ranksvm_path(data.X, data.y, Cs=GRID, tol=1e-9, **arguments, **options)
-    for k, C in enumerate(GRID):
-        cold = RankSVM(C=C, tol=1e-11, **options).fit(data.X, data.y, **arguments)
-        assert_allclose(found.objectives[k], cold.objective_, rtol=1e-9)
-        assert_allclose(found.coefs[k], cold.coef_, atol=1e-3 * np.abs(cold.coef_).max())
 
 
 @pytest.mark.parametrize("options", [{"loss": "hinge"}, {"solver": "bundle"}])

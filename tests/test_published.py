@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import _core
-from linrank.choices import LOSSES, PUBLISHED
+from linrank.choices import LOSSES
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
 from linrank.pairs import Pairs
@@ -39,25 +37,6 @@ DATA = {
     "three levels": make_ranking(30, (3, 30), 6, 3, random_state=0),
     "distinct labels": make_ranking(10, (20, 60), 6, None, random_state=1),
 }
-
-
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize(
-    "options",
-    [{"solver": "tron", "counting": way} for way in COUNTINGS]
-    + [{"solver": method} for method in PUBLISHED],
-    ids=lambda options: " ".join(options.values()),
-)
-def test_every_method_has_the_optimum_of_newton(options, data):
-    rng = np.random.default_rng(2)
-    weighted = replace(DATA[data], weight=rng.uniform(0.5, 2, DATA[data].n_rows))
-    c = rng.uniform(0.5, 2, weighted.queries.n_queries)
-    common = {"C": 0.3, "query_weight": c, "scale": rng.uniform(0.5, 2, weighted.n_features)}
-    truth = train(weighted, tol=1e-11, **common)
-    result = train(weighted, tol=1e-7, max_iter=500, **common, **options)
-    assert result.converged
-    assert_allclose(result.value, truth.value, rtol=1e-9)
-    assert_allclose(result.w, truth.w, atol=2e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
