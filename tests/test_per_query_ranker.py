@@ -26,8 +26,7 @@ from linrank import ConvergenceWarning, NoPairsError, PerQueryRanker, _core, eva
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.estimators.model_selection import QueryKFold
-from linrank.estimators.topic_models import TopicLabels, Trainer
-from linrank.estimators.topics import Progress, map_threads, top_rows
+from linrank.estimators.topics import Progress, TopicLabels, Trainer, map_threads, top_rows
 from linrank.stochastic.samplers import pair_sampler
 from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker

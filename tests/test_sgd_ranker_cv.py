@@ -10,9 +10,9 @@ from linrank import evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from linrank.search import sgd as sgd_tuning
+from linrank.methods import sgd as sgd_tuning
+from linrank.methods.sgd import tune_sgd
 from linrank.search.folds import Fold, deal
-from linrank.search.sgd import tune_sgd
 from linrank.search.tuning import Tuning
 from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import pair_sampler

@@ -20,14 +20,13 @@ from linrank.methods.base import Method, Task, Trained, defaults_of, takes, valu
 from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.parameters import RankSVMPath
-from linrank.methods.sgd import average_of
+from linrank.methods.sgd import as_algorithms, average_of, tune_sgd
+from linrank.methods.sgd import as_alphas as as_lambdas
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
 from linrank.ranksvm.path import PathResult, as_Cs, warn_unless_certified
 from linrank.search.folds import affordable_folds
 from linrank.search.kernel import as_gammas, tune_kernel
-from linrank.search.sgd import as_algorithms, tune_sgd
-from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Callback, Result
 from linrank.stochastic.train import check_descent

@@ -592,8 +592,7 @@ def train(
     check_choices(solver=solver, **losses)
     if losses.get("bounds") is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
-    if counting is not None:
-        published.check_counting(solver, counting)
+    published.check_counting(solver, counting)
     if counting is not None and losses.get("pairs") in of.SELECTED_PAIRS:
         raise ValueError(
             f"counting={counting!r} is a published way to count all pairs, not those of "
