@@ -251,3 +251,15 @@ def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
     data = replace(graded, weight=np.full(graded.n_rows, weight))
     with pytest.raises(error, match=message):
         select_pairs(data, **options)
+
+
+def test_preferences_beside_chosen_pairs(graded):
+    extra = pruned(graded.y, graded.qid, 5, 5, seed=1).pairs[::-1]
+    options = {"pairs": "closest", "n_closest": 30, "random_state": 0, "tol": 1e-9}
+    mixed = RankSVM(**options).fit_pairs(
+        graded.X, extra, pair_weight=np.full(10, 2.0), y=graded.y, qid=graded.qid
+    )
+    both = np.concatenate([closest(graded.y, graded.qid, 30).pairs, extra, extra])
+    alone = RankSVM(tol=1e-9).fit_pairs(graded.X, both)
+    assert_allclose(mixed.objective_, alone.objective_, rtol=1e-8)
+    assert mixed.n_pairs_ == 40

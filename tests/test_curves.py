@@ -390,6 +390,7 @@ def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
     expected = estimator.fit(X, y, qid=qid).predict(X)
     found = estimator.fit(csr_array(X), y, qid=qid)
     assert found.predict(X).tobytes() == expected.tobytes()
+    np.testing.assert_allclose(found.predict(csr_array(X)), expected, rtol=1e-12)
     assert found.model_.statistics.low.tolist() == X.min(axis=0).tolist()
 
 

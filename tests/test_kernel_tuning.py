@@ -316,3 +316,10 @@ def test_wrong_parameters(data, options, error, message):
 def test_a_matrix_of_kernel_values_is_pairwise():
     tags = [KernelRankSVMCV(name).__sklearn_tags__().input_tags for name in ("precomputed", "rbf")]
     assert [each.pairwise for each in tags] == [True, False]
+
+
+def test_functions_and_products_have_no_gamma(data):
+    linear = search(data, kernel="linear", gammas="auto")
+    own = search(data, kernel=lambda A, B: A @ B.T, gammas="auto")
+    assert_allclose(own.scores_, linear.scores_, rtol=1e-9)
+    assert linear.scores_.shape == (3, 1, 3)

@@ -158,3 +158,13 @@ def test_evaluate_asks_where_a_measure_is_of_lists():
     assert data_warnings(lambda: evaluate(y, scores, group=[len(y)])) == []
     assert data_warnings(lambda: evaluate(scores, scores, metrics="mrr")) == []
     assert data_warnings(lambda: evaluate(Y, X[:, 0])) == []  # a list of the usual length
+
+
+def test_leaving_it_out_is_seen_by_nobody_else(routing):
+    """The default is neither None nor an id: routing, clones and pickles do not know it."""
+    default = inspect.signature(RankSVM.fit).parameters["qid"].default
+    assert repr(default) == "<not given>"
+    ranker = RankSVM().set_fit_request(qid="query")
+    assert clone(ranker).get_metadata_routing().fit.requests["qid"] == "query"
+    fitted = pickle.loads(pickle.dumps(RankSVM().fit(X, Y, qid=None)))
+    assert not fitted.needs_qid_

@@ -151,7 +151,14 @@ def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
 
 @pytest.mark.parametrize("sampling", [None, 0.3])
 @pytest.mark.parametrize(
-    "estimator", [RankSVM(0.1), SGDRanker("pa", n_steps=500), DominationRanker()]
+    "estimator",
+    [
+        RankSVM(0.1),
+        SGDRanker("pa", n_steps=500),
+        SGDRanker(sampling="query-level", n_steps=500),
+        DominationRanker(),
+    ],
+    ids=repr,
 )
 def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
     fits = [

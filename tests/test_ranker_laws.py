@@ -77,7 +77,7 @@ def test_what_a_fit_records(name):
 
 
 @every_ranker
-def test_rows_in_any_storage_and_order_give_the_same_model(name):
+def test_rows_in_any_storage_and_order_give_the_same_model(name, tmp_path):
     order = np.arange(DATA.n_rows)
     if name not in ("SGDRanker", "FactorizedRankSVM"):  # they draw rows, or a start for each
         order = np.random.default_rng(0).permutation(order)
@@ -86,6 +86,8 @@ def test_rows_in_any_storage_and_order_give_the_same_model(name):
     scores = fit(name).predict(DATA.X)
     assert_allclose(other.predict(DATA.X), scores, atol=1e-3 * np.abs(scores).max())
     assert_allclose(other.predict(sparse.csc_matrix(DATA.X)), other.predict(DATA.X), rtol=1e-9)
+    other.save(tmp_path / "m.json")  # a kernel model has rows, sparse ones here
+    assert_array_equal(load_model(tmp_path / "m.json").predict(DATA.X), other.predict(DATA.X))
 
 
 @every_ranker

@@ -200,7 +200,7 @@ class BoundedDirections(conjugate.Directions):
 
     def at(  # type: ignore[override]
         self, point: Any, forcing: float, floor: float, norm: float
-    ) -> conjugate.Step:
+    ) -> Solution:
         """The step from ``point``, with the meaning of `linrank.solvers.conjugate.Directions`."""
         matrix = self.preconditioner.matrix(point, self._n_last)
         self._metric = metric_of(matrix, self._metric)
@@ -209,7 +209,7 @@ class BoundedDirections(conjugate.Directions):
         model = _Hessian(point, self._metric, self.memory, self.preconditioner.limit, norm)
         move = _step(model, forcing, floor)
         self._n_last = move.n
-        return conjugate.Step(move.d, move.image, move.n, move.promise(point.gradient))
+        return replace(move, decrement=move.rest - move.value(point.gradient))
 
 
 @dataclass(eq=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -327,14 +327,11 @@ class Solution:
     n: int  # products that it took
     rest: float  # estimate of the decrease of ``q(d) = g·d + ½ d·Hd`` that is left
     r: Array  # -g - Hd
+    decrement: float = math.nan  # of the model, at its minimizer: an estimate of F - F*
 
     def value(self, g: Array) -> float:
         """``q(d)``."""
         return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
-
-    def promise(self, g: Array) -> float:
-        """The decrease of q at its minimizer."""
-        return self.rest - self.value(g)
 
 
 def solve_newton(
@@ -453,16 +450,6 @@ def combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A displacement ``d`` with its image, what it has cost, and what the quadratic model hopes."""
-
-    d: Array
-    image: list[Any] | None  # None of d = 0
-    n: int  # products
-    decrement: float  # the decrease of the model at its minimizer: an estimate of F - F*
-
-
 class Directions:
     """Near solutions of ``H d = -g``; what one learns of the Hessian serves the next."""
 
@@ -478,7 +465,7 @@ class Directions:
         floor: float = 0.0,
         norm: float = math.inf,
         residual: float = 0.0,
-    ) -> Step:
+    ) -> Solution:
         """The step from ``point``; what ends the solve is that of `solve_newton`."""
         solve = self.preconditioner.at(point, self._n_last)
         if self.preconditioner.is_exact:
@@ -490,7 +477,7 @@ class Directions:
         self._n_last = solution.n
         solution = self.represented(point, solution)
         decrement = -0.5 * dot(point.gradient, solution.d) + solution.rest
-        return Step(solution.d, solution.image, solution.n, decrement)
+        return replace(solution, decrement=decrement)
 
     def represented(self, point: Any, solution: Solution) -> Solution:
         """The same step as it is to be written down; a vector of weights has one way only."""
