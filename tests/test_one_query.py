@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
