@@ -51,7 +51,7 @@ def test_the_choice_is_the_model_that_its_parameters_make() -> None:
 
 
 def test_one_standard_error_takes_the_simpler_model() -> None:
-    data = make_ranking(n_queries=20, n_features=6, random_state=0)
+    data = make_ranking(n_queries=20, n_features=3, random_state=0)
     names = ["few weights", "linear", "linear, ndcg@20", "curves", "interactions"]
     best = AutoRanker(cv=4, random_state=0).fit(data)
     simple = AutoRanker(cv=4, random_state=0, selection="one_se").fit(data)

@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError, load_model
 from linrank.data.dataset import Dataset
-from linrank.pairs import Selection, chosen_sizes, closest, pruned, select_pairs
-from linrank.ranksvm.train import train
+from linrank.pairs import chosen_sizes, closest, pruned, select_pairs
 from papers import RankSVM, RankSVMCV
 from strategies import scored_queries
 from test_losses import listed_of
@@ -30,29 +29,6 @@ def graded() -> Any:
     X, qid = rng.standard_normal((110, 4)).astype(np.float32), rng.integers(0, 8, 110)
     y = np.round(1.5 * (X @ [1.0, -1.0, 0.5, 0.0] + rng.standard_normal(110))) + 6
     return Dataset.of(X, y, qid=qid)
-
-
-@pytest.fixture
-def listing(monkeypatch) -> None:
-    """Let every choice be listed, also where a sweep would do."""
-    of = Selection.of.__func__
-
-    def hidden(cls: type, *args: Any, **options: Any) -> Selection:
-        return replace(of(cls, *args, **options), n_adjacent=-1)
-
-    monkeypatch.setattr(Selection, "of", classmethod(hidden))
-    monkeypatch.setattr(Selection, "is_all", False)
-
-
-def weighted(data: Dataset, weighting: str, with_weights: bool) -> tuple[Dataset, dict[str, Any]]:
-    """The data with weights of rows, and further options of weighing."""
-    options: dict[str, Any] = {"pair_weighting": weighting}
-    if not with_weights:
-        return data, options
-    rng = np.random.default_rng(5)
-    data = replace(data, weight=rng.integers(0, 4, data.n_rows) / 2.0)
-    options["query_weight"] = rng.uniform(0.5, 2.0, data.queries.n_queries)
-    return data, options
 
 
 # ---- weights ------------------------------------------------------------------------------------
@@ -129,25 +105,6 @@ def test_weights_are_those_of_the_definition(
             factor /= sum(omega[pair] for pair in mine)
         for pair in mine:
             assert_allclose(found[pair], factor * omega[pair], rtol=1e-9)
-
-
-@pytest.mark.usefixtures("listing")
-@pytest.mark.parametrize("weighting", list(GAINS))
-@pytest.mark.parametrize("normalization", [None, "pairs"])
-@pytest.mark.parametrize("with_weights", [False, True])
-@pytest.mark.parametrize("sweep", ["adjacent", "all"])
-def test_listed_pairs_are_the_swept_ones(graded, weighting, normalization, with_weights, sweep):
-    """Closest(S) is the sweep over neighboring labels, Closest(p) that over all pairs."""
-    data, options = weighted(graded, weighting, with_weights)
-    options |= {"query_normalization": normalization, "C": 0.3, "tol": 1e-10}
-    n = "auto" if sweep == "adjacent" else data.queries.n_pairs
-    swept, listed = select_pairs(data, pairs="closest", n_closest=n)
-    assert swept is None
-    assert len(listed) == chosen_sizes(data.queries, sweep)["n_pairs"]
-    by_list = train(data, pairs="closest", n_closest=n, **options)
-    by_sweep = train(data, pairs=sweep, **options)
-    assert_allclose(by_list.value, by_sweep.value, rtol=1e-9)
-    assert_allclose(by_list.w, by_sweep.w, rtol=1e-5, atol=1e-8)
 
 
 # ---- swept where it can be ----------------------------------------------------------------------

@@ -85,14 +85,6 @@ def test_a_model_that_serves_the_next_C_costs_no_pass():
     assert_array_equal(found.coefs[0], found.coefs[1])
 
 
-def test_a_callback_ends_the_path():
-    parts = MemoryParts(in_parts(larger(), 3))
-    seen = []
-    found, _ = path_over(parts, GRID, callback=lambda s: seen.append(s["C"]) or s["C"] > 0.01)
-    assert len(found) == 2
-    assert set(seen) == {1e-3, 0.03}
-
-
 # ---- chunks of a fold ---------------------------------------------------------------------------
 
 

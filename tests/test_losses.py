@@ -117,6 +117,7 @@ def definition(name, z, pairs):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@examples(40)
 @given(data=st.data())
 def test_value_sums_and_gradient_are_the_definition(name, data):
     """The gradient even at kinks of the slope, but for the hinge, which has no gradient there."""
@@ -128,6 +129,7 @@ def test_value_sums_and_gradient_are_the_definition(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@examples(40)
 @given(data=st.data())
 def test_curvature_is_the_definition(name, data):
     loss, z, pairs = data.draw(cases(name, ties=False))

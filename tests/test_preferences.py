@@ -74,19 +74,6 @@ def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale
     assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
 
 
-@pytest.mark.parametrize("solver", ["newton", "bundle"])
-def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs, solver):
-    settings = {"loss": "hinge", "solver": solver, "tol": 1e-6, "max_iter": 2000}
-    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
-    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs)
-    assert_allclose(by_pair.objective_, by_label.objective_, rtol=2e-6)
-    assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
-    both = fit(**settings).fit_pairs(graded.X, all_pairs, y=graded.y, qid=graded.qid)
-    double = fit(**settings, C=0.2).fit(graded.X, graded.y, qid=graded.qid)
-    assert_allclose(both.objective_, double.objective_, rtol=2e-6)
-    assert both.duality_gap_ <= 1e-6 * both.objective_
-
-
 def test_a_weight_is_a_repetition(graded, all_pairs):
     some = all_pairs[::7]
     times = np.random.default_rng(0).integers(0, 4, len(some))

@@ -185,17 +185,6 @@ def test_query_weights_and_normalization_enter_as_documented(solver):
     assert_allclose(b.value, truth, rtol=1e-8)
 
 
-@pytest.mark.parametrize("solver", ["newton", "tron"])
-def test_scale_multiplies_the_columns(solver):
-    data = small(17)
-    d = np.array([2.0, 0.5, 1.0, 0.0, 3.0])
-    scaled = Dataset.of(data.X * d, data.y, qid=data.qid)
-    a = train(data, scale=d, solver=solver, tol=1e-9)
-    b = train(scaled, solver=solver, tol=1e-9)
-    assert_allclose(a.value, b.value, rtol=1e-9)
-    assert a.w[3] == 0
-
-
 def test_a_warm_start_at_the_optimum_takes_one_step():
     data = small(18)
     first = train(data, tol=1e-8)
@@ -218,18 +207,6 @@ def test_identical_rows_with_different_labels_cost_a_constant():
     assert result.converged
     assert_allclose(result.value, 6.0)
     assert (result.w == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("labels", "qid", "message"),
-    [
-        ([1, 1, 1], None, "all 3 rows have the same label"),
-        ([1, 2, 3], [1, 2, 3], "none of the 3 queries has two different labels; check that qid"),
-    ],
-)
-def test_no_pairs_name_the_remedy(labels, qid, message):
-    with pytest.raises(NoPairsError, match=message):
-        train(Dataset.of(np.eye(3), labels, qid=qid))
 
 
 def test_no_weight_on_any_pair():

@@ -396,12 +396,6 @@ def test_scikit_learn_checks(estimator, check):
     run_check(estimator, check)
 
 
-@pytest.mark.slow
-@parametrize_with_checks([papers.DominationRankerCV("l2", [0.1, 1.0], cv=2)])
-def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    run_check(estimator, check)
-
-
 # ---- folds, threads and the measure -------------------------------------------------------------
 
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
@@ -516,22 +510,3 @@ def test_a_fold_that_cannot_be_judged_is_named():
     folds = [Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.arange(4), np.array([4, 5]))]
     with pytest.raises(ValueError, match="undefined on the validation part of fold 2"):
         tune(data, folds, as_Cs(GRID), scoring="pairwise_accuracy")
-
-
-# ---- the estimator ------------------------------------------------------------------------------
-
-
-def test_routing_of_qid(data):
-    import sklearn
-    from sklearn.model_selection import cross_val_score
-
-    with sklearn.config_context(enable_metadata_routing=True):
-        values = cross_val_score(
-            RankSVMCV([0.01, 0.1], cv=2),
-            data.X,
-            data.y,
-            cv=QueryKFold(3),
-            params={"qid": data.qid},
-        )
-    assert len(values) == 3
-    assert (values > 0.5).all()
