@@ -16,10 +16,10 @@ from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
 from linrank.kernels.train import train_kernel
+from linrank.methods import kernel as kernel_tuning
+from linrank.methods.kernel import FoldKernels, Plan, as_gammas, tune_kernel
 from linrank.ranksvm.path import as_Cs
-from linrank.search import kernel as kernel_tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.kernel import FoldKernels, Plan, as_gammas, tune_kernel
 from linrank.search.tuning import Judging, Tuning
 from papers import KernelRankSVM, KernelRankSVMCV
 
@@ -147,7 +147,7 @@ def test_the_plan_is_what_fits(data):
 def test_tiles_of_validation_rows_change_nothing(data, held_out, monkeypatch):
     folds = [*deal(data, 2), Fold(np.arange(60), held_out)]
     expected = tuned(data, folds).scores
-    monkeypatch.setattr("linrank.search.kernel._TILE_BYTES", 5000)
+    monkeypatch.setattr("linrank.methods.kernel._TILE_BYTES", 5000)
     assert_allclose(tuned(data, folds).scores, expected, rtol=1e-12)
 
 

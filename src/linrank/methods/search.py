@@ -18,7 +18,7 @@ from linrank.kernels.functions import check_kernel_rows
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
 from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
-from linrank.methods.kernel import kernel_unit
+from linrank.methods.kernel import as_gammas, kernel_unit, tune_kernel
 from linrank.methods.parameters import RankSVMPath
 from linrank.methods.sgd import as_algorithms, average_of, tune_sgd
 from linrank.methods.sgd import as_alphas as as_lambdas
@@ -26,7 +26,6 @@ from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
 from linrank.ranksvm.path import PathResult, as_Cs, warn_unless_certified
 from linrank.search.folds import affordable_folds
-from linrank.search.kernel import as_gammas, tune_kernel
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Callback, Result
 from linrank.stochastic.train import check_descent
