@@ -278,7 +278,7 @@ def pair_weighting(text: str) -> str:
     return text
 
 
-# What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
+# What values an option takes, by the kind of a parameter; see `linrank.methods.base.Option`.
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
