@@ -160,11 +160,7 @@ class SumPoint:
     @cached_property
     def risk_gradient(self) -> Array:
         """The gradient of all but the regularizer."""
-        _, first, *others = self.parts
-        total: Array = first.gradient
-        for part in others:
-            total = total + part.gradient
-        return total
+        return sum(part.gradient for part in self.parts[1:])
 
     @cached_property
     def risk_gradient_error(self) -> Array:
@@ -202,22 +198,16 @@ class SumPoint:
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]
-        total = products[0][0].copy()
-        for product, _ in products[1:]:
-            total += product
-        return total, [image for _, image in products]
+        return sum(product for product, _ in products), [image for _, image in products]
 
     def hessian_matrix(self) -> Array:
         total = np.zeros((len(self.w), len(self.w)))
-        for part in self.parts:
+        for part in self.parts:  # one of them at a time: they are large
             total += part.hessian_matrix()
         return total
 
     def hessian_diagonal(self) -> Array:
-        total = np.zeros_like(self.w)
-        for part in self.parts:
-            total += part.hessian_diagonal()
-        return total
+        return sum(part.hessian_diagonal() for part in self.parts)
 
     def slope(self, d: Array, image: list[Any]) -> float:
         return float(sum(p.slope(d, i) for p, i in zip(self.parts, image, strict=True)))
