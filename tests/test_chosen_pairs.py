@@ -126,20 +126,6 @@ def test_what_is_swept_and_what_is_listed(graded):
         assert (swept.adjacent, swept.n_pairs, listed) == (False, p, None)
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("solver", ["newton", "bundle"])
-def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
-    """The same optimum as that of preferences which list all the pairs."""
-    swept, listed = select_pairs(graded, pairs="pruned", seed=7)
-    everything = np.array(list(entries(graded, swept, listed)))
-    options = {"loss": loss, "solver": solver, "C": 0.2, "tol": 1e-7, "max_iter": 3000}
-    two = RankSVM(pairs="pruned", random_state=7, **options)
-    two.fit(graded.X, graded.y, qid=graded.qid)
-    one = RankSVM(**options).fit_pairs(graded.X, everything)
-    assert_allclose(two.objective_, one.objective_, rtol=3e-7)
-    assert two.n_pairs_ == one.n_pairs_ == len(everything)
-
-
 # ---- the estimators -----------------------------------------------------------------------------
 
 

@@ -459,8 +459,6 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     assert len(report["curves"][0]["x"]) >= 4
     assert main(["check", data, "--against", model, "-q"]) == 0
     assert "nothing stands out" in capsys.readouterr().out
-    page = str(tmp_path / "page.html")
-    assert main(["report", data, "--model", model, "-o", page, "-q"]) == 0
     store = str(tmp_path / "store")
     assert main(["convert", data, store, "--dtype", "float64", "-q"]) == 0
     limited = [*papers.flags(*options[:-2]), "--memory-limit", "64GB", "-q"]

@@ -75,18 +75,6 @@ def test_bounds_need_a_solver_that_has_them():
     assert_allclose(found.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
-@pytest.mark.parametrize("labeled", [True, False])
-def test_preferences_beside_labels_or_alone(labeled):
-    data = small(4)
-    if not labeled:
-        data = replace(data, labels=np.zeros(data.n_rows))
-    listed = np.random.default_rng(0).permutation(data.n_rows)[:20].reshape(-1, 2)
-    for C, result in zip(GRID, results(data, preferences=listed), strict=True):
-        best = ranksvm.train(data, C=C, preferences=listed, tol=1e-10).value
-        assert result.gap <= 1e-4 * result.value
-        assert -1e-9 * best <= result.value - best <= result.gap
-
-
 # ---- the pieces ---------------------------------------------------------------------------------
 
 

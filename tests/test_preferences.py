@@ -74,17 +74,6 @@ def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale
     assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
 
 
-def test_a_weight_is_a_repetition(graded, all_pairs):
-    some = all_pairs[::7]
-    times = np.random.default_rng(0).integers(0, 4, len(some))
-    weighted = fit().fit_pairs(graded.X, some, pair_weight=times)
-    repeated = fit().fit_pairs(graded.X, np.repeat(some, times, axis=0))
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
-    assert weighted.n_pairs_ == len(some)
-    merged = Preferences.of(np.repeat(some, times, axis=0)).merged()
-    assert_allclose(fit().fit_pairs(graded.X, merged).coef_, weighted.coef_, rtol=1e-8, atol=1e-10)
-
-
 def test_labels_and_preferences_make_one_objective(graded, all_pairs):
     """Mixing equals listing both kinds, with the weights that each has."""
     rng = np.random.default_rng(1)
@@ -92,20 +81,10 @@ def test_labels_and_preferences_make_one_objective(graded, all_pairs):
     listed = rng.integers(0, len(graded.y), (300, 2))
     listed = listed[listed[:, 0] != listed[:, 1]]
     weight = rng.uniform(0.0, 5.0, len(listed))
-    mixed = fit().fit_pairs(
-        graded.X,
-        listed,
-        pair_weight=weight,
-        y=graded.y,
-        qid=graded.qid,
-        sample_weight=u,
-        across_queries=True,
-    )
-    both = fit().fit_pairs(
-        graded.X,
-        np.concatenate([all_pairs, listed]),
-        pair_weight=np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight]),
-    )
+    labels = {"y": graded.y, "qid": graded.qid, "sample_weight": u, "across_queries": True}
+    mixed = fit().fit_pairs(graded.X, listed, pair_weight=weight, **labels)
+    omega = np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight])
+    both = fit().fit_pairs(graded.X, np.concatenate([all_pairs, listed]), pair_weight=omega)
     assert_allclose(mixed.coef_, both.coef_, rtol=1e-7, atol=1e-9)
     assert_allclose(mixed.objective_, both.objective_, rtol=1e-11)
     assert mixed.n_pairs_ == both.n_pairs_ == len(all_pairs) + len(listed)
