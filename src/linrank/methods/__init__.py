@@ -4,7 +4,7 @@ from linrank.methods import parameters as of
 from linrank.methods.base import Later, Method, register
 
 
-def _own(
+def _register_own(
     name: str,
     summary: str,
     parameters: type,
@@ -22,47 +22,47 @@ def _own(
     )
 
 
-RANKSVM = _own(
+RANKSVM = _register_own(
     "ranksvm",
     "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
     of.RankSVMParameters,
     of.RankSVMSearch,
     ("store", "cluster"),
 )
-PUBLISHED = _own(
+PUBLISHED = _register_own(
     "published",
     "the same by the methods of the literature, for comparison",
     of.PublishedParameters,
     module="ranksvm",
 )
-SGD = _own(
+SGD = _register_own(
     "sgd",
     "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
     of.SGDParameters,
     of.SGDSearch,
     ("store", "stream"),
 )
-DOMINATION = _own(
+DOMINATION = _register_own(
     "domination",
     "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
     of.DominationParameters,
     of.DominationSearch,
     ("store", "cluster"),
 )
-FACTORIZED = _own(
+FACTORIZED = _register_own(
     "factorized",
     "RankSVM with the hinge, its duals products of a few numbers a row",
     of.FactorizedParameters,
     of.FactorizedSearch,
     module="lowrank",
 )
-REGULARIZED = _own(
+REGULARIZED = _register_own(
     "regularized",
     "RankSVM with the hinge, its duals matrices of low rank",
     of.RegularizedParameters,
     module="lowrank",
 )
-KERNEL = _own(
+KERNEL = _register_own(
     "kernel",
     "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
     of.KernelParameters,
