@@ -262,16 +262,32 @@ def sample_preferences(
 def _draw(
     levels: Array, n_levels: int, limit: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Rows of one query to keep, ascending, and how many rows each stands for.
-
-    Evenly from a random start: each row with the same chance, at a tenth of a choice's cost.
-    """
+    """Rows of one query to keep, ascending, and how many rows each stands for."""
     n = len(levels)
     if 8 * n_levels > limit:
+        # Evenly from a random start: each row with the same chance, at a tenth of a choice's cost.
         kept = ((np.arange(limit) + rng.random()) * (n / limit)).astype(np.int64)
         return kept, np.full(limit, n / limit)
-    # Of each level rows at equal distances from a random start.
+    if n >= _core.LONG_QUERY:
+        return _draw_evenly(levels, n_levels, limit // n_levels, rng)
+    shuffled = rng.permutation(n)
+    by_level = shuffled[np.argsort(levels[shuffled], kind="stable")]
+    sizes = np.bincount(levels, minlength=n_levels)
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within its level
     quota = limit // n_levels
+    kept = by_level[place < quota]
+    weight = np.maximum(sizes / quota, 1.0)[levels[kept]]
+    ascending = np.argsort(kept)
+    return kept[ascending], weight[ascending]
+
+
+def _draw_evenly(
+    levels: Array, n_levels: int, quota: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The same for a query so long that a shuffle, out of cache, would cost as much as a product.
+
+    The rows of a level are taken at equal distances from a random start: each with the same chance.
+    """
     narrow = np.uint16 if n_levels <= 1 << 16 else np.uint32  # 16 bits: numpy sorts by counting
     by_level = np.argsort(levels.astype(narrow), kind="stable")
     sizes = np.bincount(levels, minlength=n_levels)
