@@ -15,7 +15,7 @@ import numpy as np
 
 from linrank import _core
 from linrank._core import dot
-from linrank.choices import COUNTED, COUNTINGS
+from linrank.choices import COUNTED, COUNTINGS, SELECTED_PAIRS
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
@@ -222,13 +222,18 @@ def published_loss(pairs: Any, loss: str, method: str, counting: str | None) -> 
     return (TreeHinge if loss == "hinge" else Counted)(pairs, way)
 
 
-def check_counting(solver: str, counting: str | None) -> None:
-    """Raise ValueError where ``counting`` is given to a solver that does not look at it."""
-    if counting is not None and solver not in COUNTED:
+def check_counting(solver: str, counting: str, pairs: str | None) -> None:
+    """Raise ValueError where ``counting`` is given to a solver, or for pairs, that it is not of."""
+    if solver not in COUNTED:
         names = " or ".join(repr(name) for name in COUNTED)
         raise ValueError(
             f"counting={counting!r} needs solver={names}, got solver={solver!r}; "
             "the other solvers have their own way of counting"
+        )
+    if pairs in SELECTED_PAIRS:
+        raise ValueError(
+            f"counting={counting!r} is a published way to count all pairs, not those of "
+            f"pairs={pairs!r}; leave counting out"
         )
 
 

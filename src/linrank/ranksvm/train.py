@@ -608,12 +608,8 @@ def train(
     check_choices(solver=solver, **losses)
     if losses.get("bounds") is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
-    published.check_counting(solver, counting)
-    if counting is not None and losses.get("pairs") in of.SELECTED_PAIRS:
-        raise ValueError(
-            f"counting={counting!r} is a published way to count all pairs, not those of "
-            f"pairs={losses['pairs']!r}; leave counting out"
-        )
+    if counting is not None:
+        published.check_counting(solver, counting, losses.get("pairs"))
     started = time.perf_counter()
     weighting = losses.get("pair_weighting", of.PAIR_WEIGHTINGS[0])
     if weighting not in of.PAIR_WEIGHTINGS and swaps is None:
