@@ -128,6 +128,14 @@ class Bench:
             )
         return {"X": X, "y": y, "qid": qid, "sample_weight": weight}
 
+    def data(self, place: str, storage: str) -> dict[str, Any]:
+        """The arguments of a fit: arrays, a store, or partitions."""
+        if place == "cluster":
+            return self.partitioned(storage)
+        if place != "memory":
+            return {"X": self.store(storage)}
+        return {"X": self.matrix(storage), "y": self.y, "qid": self.qid}
+
     def close(self) -> None:
         self.closing.close()
 
@@ -135,43 +143,32 @@ class Bench:
 # ---- what is kept of a fit ----------------------------------------------------------------------
 
 
-def linear(ranker: Any) -> Numbers:
-    """A fitted linear ranker."""
-    kept = {"coef": ranker.coef_, "objective": ranker.objective_, "gap": ranker.duality_gap_}
-    if hasattr(ranker, "n_iter_"):
-        kept["n_iter"] = ranker.n_iter_
-    if hasattr(ranker, "n_steps_"):
-        kept.update(n_iter=ranker.n_steps_, loss=ranker.loss_)
-    return {**kept, "n_pairs": ranker.n_pairs_}
-
-
-def kernel(ranker: Any, bench: Bench) -> Numbers:
-    """A fitted ranker with scores that are not linear."""
-    kept = {"objective": ranker.objective_, "gap": ranker.duality_gap_, "n_iter": ranker.n_iter_}
-    return {"scores": ranker.predict(bench.X[:20], qid=bench.qid[:20]), **kept}
-
-
-def search(ranker: Any, *chosen: str) -> Numbers:
-    """A fitted ranker that chose its parameters."""
-    best = {name: getattr(ranker, name) for name in chosen}
-    return {"fold_scores": ranker.scores_, "best_score": ranker.best_score_, **best}
-
-
-def path(found: Any) -> Numbers:
-    """A path, of C or of alpha."""
-    grid = found.Cs if hasattr(found, "Cs") else found.alphas
-    kept = {"grid": grid, "coef": found.coefs, "objective": found.objectives, "gap": found.gaps}
-    return {**kept, "n_iter": int(np.sum(found.n_iter))}
+def numbers_of(found: Any, bench: Bench) -> Numbers:
+    """What is kept of a path, or of a fitted ranker."""
+    if hasattr(found, "coefs"):
+        kept = {"grid": found.values, "coef": found.coefs, "n_iter": int(np.sum(found.n_iter))}
+        return {**kept, "objective": found.objectives, "gap": found.gaps}
+    kept = {"objective": found.objective_, "gap": found.duality_gap_}
+    for name in ("n_iter", "n_steps", "loss", "best_iteration"):
+        if hasattr(found, f"{name}_"):
+            kept["n_iter" if name == "n_steps" else name] = getattr(found, f"{name}_")
+    if hasattr(found, "coef_"):
+        kept |= {"coef": found.coef_, "n_pairs": found.n_pairs_}
+    else:
+        kept["scores"] = found.predict(bench.X[:20], qid=bench.qid[:20])
+    if hasattr(found, "scores_"):
+        kept |= {"fold_scores": found.scores_, "best_score": found.best_score_}
+        kept |= {f"{name}_": value for name, value in found.best_params_.items()}
+        if "algorithm_" in kept:
+            kept["algorithm"] = kept.pop("algorithm_")
+    return kept
 
 
 def saved(file: str, bench: Bench) -> Numbers:
-    """A model file that the command line has written."""
+    """What is kept of a model file that the command line has written."""
     model = linrank.load_model(file)
-    kept = {
-        k: model.training[k]
-        for k in ("objective", "gap", "n_iter", "n_steps")
-        if k in model.training
-    }
+    known = ("objective", "gap", "n_iter", "n_steps")
+    kept = {name: model.training[name] for name in known if name in model.training}
     if isinstance(model, linrank.KernelModel):
         return {"scores": model.predict(bench.X[:20]), **kept}
     return {"coef": model.coef, **kept}
@@ -191,205 +188,133 @@ def case(name: str) -> Callable[[Callable[[Bench], Numbers]], Callable[[Bench], 
     return add
 
 
-def in_memory(name: str, make: Callable[[], Any], *storages: str, **given: str) -> None:
-    """A linear ranker on arrays; ``given`` maps arguments of fit to attributes of the bench."""
+def fits(
+    name: str,
+    *storages: str,
+    place: str = "memory",
+    what: str = "",
+    call: str = "fit",
+    given: Callable[[Bench], dict[str, Any]] = lambda bench: {},
+    **options: Any,
+) -> None:
+    """Cases of ``what``, the first word of the name if it is empty, by its name in linrank.
+
+    ``given`` are arguments of the ``call`` beside the rows, or in their place.
+    """
     for storage in storages or ("float64",):
 
-        @case(f"{name} | memory | {storage}")
+        @case(f"{name} | {place} | {storage}")
         def fit(bench: Bench, storage: str = storage) -> Numbers:
-            arguments = {key: getattr(bench, attribute) for key, attribute in given.items()}
-            X = arguments.pop("X", None)
-            X = bench.matrix(storage) if X is None else X
-            return linear(make().fit(X, bench.y, qid=bench.qid, **arguments))
-
-
-def in_store(name: str, make: Callable[..., Any], place: str, *storages: str) -> None:
-    limit = {"whole": {}, "passes": {"memory_limit": "64GB"}}[place]
-    for storage in storages:
-
-        @case(f"{name} | store, {place} | {storage}")
-        def fit(bench: Bench, storage: str = storage) -> Numbers:
-            return linear(make(**limit).fit(bench.store(storage)))
-
-
-def on_cluster(name: str, make: Callable[[], Any], *storages: str) -> None:
-    for storage in storages:
-
-        @case(f"{name} | cluster | {storage}")
-        def fit(bench: Bench, storage: str = storage) -> Numbers:
-            ranker = make().set_params(client=bench.client)
-            return linear(ranker.fit(**bench.partitioned(storage)))
-
-
-def named(cls: str, **options: Any) -> Callable[..., Any]:
-    """A ranker of linrank or linrank.dask; the latter is imported only when it is called."""
-
-    def make(**more: Any) -> Any:
-        home, _, name = f"linrank.{cls}".rpartition(".")
-        made = getattr(import_module(home), name)
-        return made(**papers.settings_of(made, **options, **more))
-
-    return make
+            at_cluster = "dask." if place == "cluster" else ""
+            home, _, short = f"linrank.{at_cluster}{what or name.split(',')[0]}".rpartition(".")
+            made, own = getattr(import_module(home), short), dict(options)
+            if place == "cluster":
+                own["client"] = bench.client
+            if place == "store, passes":
+                own["memory_limit"] = "64GB"
+            settings = papers.settings_of(getattr(linrank, short, made), **own)
+            data = bench.data(place, storage) | given(bench)
+            if isinstance(made, type):
+                return numbers_of(getattr(made(**settings), call)(**data), bench)
+            return numbers_of(made(**data, **settings), bench)
 
 
 STORAGES = ("float32", "float64", "csr")
-HALVES = {"sample_weight": "weight"}
 
-in_memory("RankSVM", named("RankSVM", C=0.3, **TIGHT), *STORAGES)
-in_memory("RankSVM, weights", named("RankSVM", C=0.3, **TIGHT), *STORAGES, **HALVES)
-in_memory("RankSVM, default tol", named("RankSVM"), *STORAGES)
-in_memory("RankSVM, hinge", named("RankSVM", C=0.3, loss="hinge"), *STORAGES)
-in_memory("RankSVM, bundle", named("RankSVM", C=0.3, solver="bundle"), "float64", "csr")
-in_memory(
-    "RankSVM, bundle, hinge", named("RankSVM", C=0.3, solver="bundle", loss="hinge"), "float32"
-)
+
+def weighted(bench: Bench) -> dict[str, Any]:
+    return {"sample_weight": bench.weight}
+
+
+fits("RankSVM", *STORAGES, C=0.3, **TIGHT)
+fits("RankSVM, weights", *STORAGES, given=weighted, C=0.3, **TIGHT)
+fits("RankSVM, default tol", *STORAGES)
+fits("RankSVM, hinge", *STORAGES, C=0.3, loss="hinge")
+fits("RankSVM, bundle", "float64", "csr", C=0.3, solver="bundle")
+fits("RankSVM, bundle, hinge", "float32", C=0.3, solver="bundle", loss="hinge")
 for solver in ("tron", "prsvm", "prsvm+"):
-    in_memory(f"RankSVM, {solver}", named("RankSVM", C=0.3, solver=solver, tol=1e-8))
+    fits(f"RankSVM, {solver}", C=0.3, solver=solver, tol=1e-8)
 for counting in ("fenwick", "red-black-score", "avl", "wavelet"):
-    options = {"C": 0.3, "solver": "tron", "counting": counting, "tol": 1e-8}
-    in_memory(f"RankSVM, tron by {counting}", named("published.PublishedRankSVM", **options), "csr")
-in_memory("RankSVM, adjacent", named("RankSVM", pairs="adjacent", **TIGHT), "float64", "csr")
-in_memory("RankSVM, closest", named("RankSVM", pairs="closest", **CHOSEN, **TIGHT), "float64")
-in_memory("RankSVM, pruned", named("RankSVM", pairs="pruned", **CHOSEN, **TIGHT), "csr")
-in_memory("RankSVM, grade_diff", named("RankSVM", pair_weighting="grade_diff", **TIGHT))
-in_memory("RankSVM, gain_diff", named("RankSVM", pair_weighting="gain_diff", **TIGHT), "float32")
-in_memory("RankSVM, normalized", named("RankSVM", query_normalization="pairs", **TIGHT), **HALVES)
-in_memory(
+    published = {"what": "published.PublishedRankSVM", "solver": "tron", "counting": counting}
+    fits(f"RankSVM, tron by {counting}", "csr", C=0.3, tol=1e-8, **published)
+fits("RankSVM, adjacent", "float64", "csr", pairs="adjacent", **TIGHT)
+fits("RankSVM, closest", "float64", pairs="closest", **CHOSEN, **TIGHT)
+fits("RankSVM, pruned", "csr", pairs="pruned", **CHOSEN, **TIGHT)
+fits("RankSVM, grade_diff", pair_weighting="grade_diff", **TIGHT)
+fits("RankSVM, gain_diff", "float32", pair_weighting="gain_diff", **TIGHT)
+fits("RankSVM, normalized", given=weighted, query_normalization="pairs", **TIGHT)
+fits(
     "RankSVM, query weights",
-    named("RankSVM", C=0.1, **TIGHT),
-    "float64",
-    "csr",
-    query_weight="query_weight",
+    *("float64", "csr"),
+    given=lambda bench: {"query_weight": bench.query_weight},
+    C=0.1,
+    **TIGHT,
 )
-in_memory("RankSVM, positive", named("RankSVM", positive=True, **TIGHT), "float64", "csr")
-in_memory("RankSVM, bounds", named("RankSVM", coef_bounds=(-0.25, 0.3), **TIGHT), "float32")
-in_memory(
-    "RankSVM, bounds, hinge",
-    named("RankSVM", C=0.1, loss="hinge", coef_bounds={0: (None, 0.1), 5: (-0.2, None)}),
-)
+fits("RankSVM, positive", "float64", "csr", positive=True, **TIGHT)
+fits("RankSVM, bounds", "float32", coef_bounds=(-0.25, 0.3), **TIGHT)
+ENDS = {0: (None, 0.1), 5: (-0.2, None)}
+fits("RankSVM, bounds, hinge", C=0.1, loss="hinge", coef_bounds=ENDS)
 for missing in ("zero", "mean", "indicator"):
-    in_memory(f"RankSVM, missing {missing}", named("RankSVM", missing=missing, **TIGHT), X="holes")
-for scale in ("standard", "minmax", "query"):
-    storages = ("float64", "csr") if scale == "standard" else ("float32",)
-    in_memory(f"RankSVM, scale {scale}", named("RankSVM", C=0.3, scale=scale, **TIGHT), *storages)
-
-for place in ("whole", "passes"):
-    in_store("RankSVM", named("RankSVM", C=0.3, **TIGHT), place, *STORAGES)
-in_store("RankSVM, hinge", named("RankSVM", C=0.3, loss="hinge"), "passes", "float64")
-in_store(
-    "RankSVM, scale query", named("RankSVM", C=0.3, scale="query", **TIGHT), "passes", "float32"
-)
-on_cluster("RankSVM", named("dask.RankSVM", C=0.3, **TIGHT), *STORAGES)
-on_cluster("RankSVM, hinge", named("dask.RankSVM", C=0.3, loss="hinge"), "float64")
-on_cluster(
-    "RankSVM, positive, standard",
-    named("dask.RankSVM", C=0.3, positive=True, scale="standard", **TIGHT),
-    "float32",
-)
+    fits(f"RankSVM, missing {missing}", given=lambda b: {"X": b.holes}, missing=missing, **TIGHT)
+for scale, storages in (("standard", STORAGES[1:]), ("minmax", STORAGES[:1])):
+    fits(f"RankSVM, scale {scale}", *storages, C=0.3, scale=scale, **TIGHT)
+for place in ("memory", "store, passes"):
+    fits("RankSVM, scale query", "float32", place=place, C=0.3, scale="query", **TIGHT)
+for place in ("store, whole", "store, passes", "cluster"):
+    fits("RankSVM", *STORAGES, place=place, C=0.3, **TIGHT)
+for place in ("store, passes", "cluster"):
+    fits("RankSVM, hinge", place=place, C=0.3, loss="hinge")
+by_deviation = {"C": 0.3, "positive": True, "scale": "standard", **TIGHT}
+fits("RankSVM, positive, standard", "float32", place="cluster", **by_deviation)
 
 
-@case("RankSVM, pairs given | memory | float64")
-def _pairs(bench: Bench) -> Numbers:
-    ranker = papers.RankSVM(C=0.3, **TIGHT)
-    return linear(
-        ranker.fit_pairs(bench.X, bench.pairs, pair_weight=1 + np.arange(len(bench.pairs)) % 2)
-    )
+def alone(bench: Bench) -> dict[str, Any]:
+    return {"y": None, "qid": None, "pairs": bench.pairs}
 
 
-@case("RankSVM, pairs given and labels | memory | csr")
-def _pairs_and_labels(bench: Bench) -> Numbers:
-    given = {"qid": bench.qid, "across_queries": True, "y": bench.y}
-    return linear(
-        papers.RankSVM(C=0.3, **TIGHT).fit_pairs(bench.matrix("csr"), bench.pairs, **given)
-    )
+def heavier(bench: Bench) -> dict[str, Any]:
+    return {**alone(bench), "pair_weight": 1 + np.arange(len(bench.pairs)) % 2}
 
 
-@case("RankSVM, early stopping | memory | float64")
-def _early(bench: Bench) -> Numbers:
-    ranker = papers.RankSVM(early_stopping=True, n_iter_no_change=1, **TIGHT)
-    held_out = {"eval_set": [(bench.X[:60], bench.y[:60])], "eval_qid": [bench.qid[:60]]}
-    ranker.fit(bench.X, bench.y, qid=bench.qid, **held_out)
-    return {**linear(ranker), "best_iteration": ranker.best_iteration_}
+def beside_labels(bench: Bench) -> dict[str, Any]:
+    return {"pairs": bench.pairs, "across_queries": True}
 
+
+def held_out(bench: Bench) -> dict[str, Any]:
+    return {"eval_set": [(bench.X[:60], bench.y[:60])], "eval_qid": [bench.qid[:60]]}
+
+
+listed = {"call": "fit_pairs", "C": 0.3, **TIGHT}
+fits("RankSVM, pairs given", given=heavier, **listed)
+fits("RankSVM, pairs given and labels", "csr", given=beside_labels, **listed)
+fits("KernelRankSVM, pairs given", given=alone, gamma=0.2, **listed)
+early = {"early_stopping": True, "n_iter_no_change": 1}
+fits("RankSVM, early stopping", given=held_out, **early, **TIGHT)
 
 CS = [0.01, 0.1, 1.0]
 ALPHAS = [0.5, 1.5, 5.0]
-
-
-@case("ranksvm_path | memory | float64")
-def _path(bench: Bench) -> Numbers:
-    return path(papers.ranksvm_path(bench.X, bench.y, bench.qid, Cs=CS, **TIGHT))
-
-
-@case("ranksvm_path, hinge | memory | csr")
-def _path_hinge(bench: Bench) -> Numbers:
-    X = bench.matrix("csr")
-    return path(papers.ranksvm_path(X, bench.y, bench.qid, Cs=CS, loss="hinge"))
-
-
-@case("ranksvm_path | store, passes | float32")
-def _path_passes(bench: Bench) -> Numbers:
-    store = bench.store("float32")
-    return path(papers.ranksvm_path(store, Cs=CS, memory_limit="64GB", **TIGHT))
-
-
-@case("ranksvm_path | cluster | float64")
-def _path_cluster(bench: Bench) -> Numbers:
-    from linrank.dask import ranksvm_path
-
-    given = bench.partitioned("float64") | papers.settings_of(linrank.ranksvm_path)
-    return path(ranksvm_path(**given, Cs=CS, client=bench.client, **TIGHT))
-
-
-def _rank_search(ranker: Any) -> Numbers:
-    return {**linear(ranker), **search(ranker, "C_")}
-
-
-for storage in ("float32", "csr"):
-
-    @case(f"RankSVMCV | memory | {storage}")
-    def _cv(bench: Bench, storage: str = storage) -> Numbers:
-        ranker = papers.RankSVMCV(CS, cv=3, **TIGHT)
-        return _rank_search(ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid))
-
-
-@case("RankSVMCV, pruned, map | memory | float64")
-def _cv_pruned(bench: Bench) -> Numbers:
-    options = {"scoring": "map", "pairs": "pruned", "scale": "standard", "selection": "one_se"}
-    ranker = papers.RankSVMCV(CS, cv=3, **options, **CHOSEN, **TIGHT)
-    return _rank_search(ranker.fit(bench.X, bench.y, qid=bench.qid))
-
-
-@case("RankSVMCV | store, passes | float64")
-def _cv_passes(bench: Bench) -> Numbers:
-    ranker = papers.RankSVMCV(CS, cv=3, memory_limit="64GB", **TIGHT)
-    return _rank_search(ranker.fit(bench.store("float64")))
-
-
-@case("RankSVMCV | cluster | float64")
-def _cv_cluster(bench: Bench) -> Numbers:
-    from linrank.dask import RankSVMCV
-
-    ranker = RankSVMCV(CS[:2], cv=2, client=bench.client, **papers.settings_of(RankSVMCV), **TIGHT)
-    return _rank_search(ranker.fit(**bench.partitioned("float64")))
-
+fits("ranksvm_path", Cs=CS, **TIGHT)
+fits("ranksvm_path, hinge", "csr", Cs=CS, loss="hinge")
+fits("ranksvm_path", "float32", place="store, passes", Cs=CS, **TIGHT)
+fits("ranksvm_path", place="cluster", Cs=CS, **TIGHT)
+fits("RankSVMCV", "float32", "csr", Cs=CS, cv=3, **TIGHT)
+pruned = {"scoring": "map", "pairs": "pruned", "scale": "standard", "selection": "one_se"}
+fits("RankSVMCV, pruned, map", Cs=CS, cv=3, **pruned, **CHOSEN, **TIGHT)
+fits("RankSVMCV", place="store, passes", Cs=CS, cv=3, **TIGHT)
+fits("RankSVMCV", place="cluster", Cs=CS[:2], cv=2, **TIGHT)
 
 STEPS = {"n_steps": 3000, "random_state": 7, "alpha": 0.01}
 for algorithm in ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"):
-    in_memory(f"SGDRanker, {algorithm}", named("SGDRanker", algorithm=algorithm, **STEPS))
+    fits(f"SGDRanker, {algorithm}", algorithm=algorithm, **STEPS)
 for sampling in ("query", "query-level", "roc", "rejection"):
-    in_memory(
-        f"SGDRanker, {sampling}",
-        named("SGDRanker", sampling=sampling, average=True, **STEPS),
-        "csr" if sampling in ("query", "roc") else "float32",
-    )
-in_memory(
-    "SGDRanker, exact record",
-    named("SGDRanker", C=0.1, n_steps=3000, random_state=7, record="exact", scale="standard"),
-    **HALVES,
-)
-in_store("SGDRanker", named("SGDRanker", average="uniform", **STEPS), "whole", "float32")
-in_store("SGDRanker", named("SGDRanker", average="uniform", **STEPS), "passes", "float32", "csr")
+    storage = "csr" if sampling in ("query", "roc") else "float32"
+    fits(f"SGDRanker, {sampling}", storage, sampling=sampling, average=True, **STEPS)
+recorded = {"C": 0.1, "n_steps": 3000, "random_state": 7, "record": "exact", "scale": "standard"}
+fits("SGDRanker, exact record", given=weighted, **recorded)
+fits("SGDRanker", "float32", place="store, whole", average="uniform", **STEPS)
+fits("SGDRanker", "float32", "csr", place="store, passes", average="uniform", **STEPS)
+grid = {"alphas": [1e-3, 1e-2, 1e-1], "algorithms": ["pegasos", "logistic"], "cv": 3}
+fits("SGDRankerCV", n_steps=2000, random_state=7, **grid)
 
 
 @case("SGDRanker, partial_fit | memory | float64")
@@ -398,85 +323,33 @@ def _stream(bench: Bench) -> Numbers:
     for i in range(0, len(bench.y), 29):
         rows = slice(i, i + 29)
         ranker.partial_fit(bench.X[rows], bench.y[rows], qid=bench.qid[rows])
-    return linear(ranker)
-
-
-@case("SGDRankerCV | memory | float64")
-def _descent_cv(bench: Bench) -> Numbers:
-    options = {"algorithms": ["pegasos", "logistic"], "n_steps": 2000, "random_state": 7, "cv": 3}
-    ranker = papers.SGDRankerCV([1e-3, 1e-2, 1e-1], **options)
-    ranker.fit(bench.X, bench.y, qid=bench.qid)
-    best = {"algorithm": ranker.algorithm_}
-    return {**linear(ranker), **search(ranker, "alpha_"), **best}
+    return numbers_of(ranker, bench)
 
 
 L1 = {"penalty": "l1", "alpha": 2.0}
 L2 = {"penalty": "l2", "alpha": 0.5}
-for storage in STORAGES:
-    in_memory("DominationRanker, l1", named("DominationRanker", **L1, tol=1e-10), storage)
-    in_memory("DominationRanker, l2", named("DominationRanker", **L2, **TIGHT), storage)
-in_memory("DominationRanker, l1, default tol", named("DominationRanker", **L1), **HALVES)
-in_memory(
-    "DominationRanker, l2 by coordinates",
-    named("DominationRanker", **L2, solver="coordinate", tol=1e-10),
-)
-in_memory(
-    "DominationRanker, l2, margin, binary",
-    named("DominationRanker", **L2, margin=1.0, layers="binary", **TIGHT),
-    "csr",
-)
-in_memory("DominationRanker, pooled", named("DominationRanker", **L2, pooled=True, **TIGHT))
-in_memory(
-    "DominationRanker, induction",
-    named("DominationRanker", alpha=0.5, feature_induction=2, tol=1e-10),
-    "float64",
-    "csr",
-)
-in_memory(
-    "DominationRanker, negative sampling",
-    named("DominationRanker", **L1, negative_sampling=0.5, random_state=3, tol=1e-10),
-)
-in_store("DominationRanker, l1", named("DominationRanker", **L1, tol=1e-10), "whole", "float32")
-in_store("DominationRanker, l2", named("DominationRanker", **L2, **TIGHT), "passes", *STORAGES)
-on_cluster("DominationRanker, l2", named("dask.DominationRanker", **L2, **TIGHT), "float64", "csr")
-
-
+NAME = "DominationRanker"
+fits(f"{NAME}, l1", *STORAGES, **L1, **TIGHT)
+fits(f"{NAME}, l2", *STORAGES, **L2, **TIGHT)
+fits(f"{NAME}, l1, default tol", given=weighted, **L1)
+fits(f"{NAME}, l2 by coordinates", solver="coordinate", **L2, **TIGHT)
+fits(f"{NAME}, l2, margin, binary", "csr", margin=1.0, layers="binary", **L2, **TIGHT)
+fits(f"{NAME}, pooled", pooled=True, **L2, **TIGHT)
+fits(f"{NAME}, induction", "float64", "csr", alpha=0.5, feature_induction=2, **TIGHT)
+fits(f"{NAME}, negative sampling", negative_sampling=0.5, random_state=3, **L1, **TIGHT)
+fits(f"{NAME}, l1", "float32", place="store, whole", **L1, **TIGHT)
+fits(f"{NAME}, l2", *STORAGES, place="store, passes", **L2, **TIGHT)
+fits(f"{NAME}, l2", "float64", "csr", place="cluster", **L2, **TIGHT)
 for penalty, storage in (("l1", "float64"), ("l2", "csr")):
+    over = {"penalty": penalty, "alphas": ALPHAS, **TIGHT}
+    fits(f"domination_path, {penalty}", storage, **over)
+    fits(f"DominationRankerCV, {penalty}", storage, cv=3, **over)
 
-    @case(f"domination_path, {penalty} | memory | {storage}")
-    def _domination_path(bench: Bench, penalty: str = penalty, storage: str = storage) -> Numbers:
-        options = {"penalty": penalty, "alphas": ALPHAS, "tol": 1e-10}
-        return path(linrank.domination_path(bench.matrix(storage), bench.y, bench.qid, **options))
-
-    @case(f"DominationRankerCV, {penalty} | memory | {storage}")
-    def _domination_cv(bench: Bench, penalty: str = penalty, storage: str = storage) -> Numbers:
-        ranker = papers.DominationRankerCV(penalty, ALPHAS, cv=3, tol=1e-10)
-        ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid)
-        return {**linear(ranker), **search(ranker, "alpha_")}
-
-
-in_memory(
-    "FactorizedRankSVM",
-    named("FactorizedRankSVM", n_components=3, C=0.1, random_state=5),
-    "float64",
-    "csr",
-)
-in_memory(
-    "FactorizedRankSVM, ball",
-    named("FactorizedRankSVM", n_components=2, C=0.1, constraint="ball", random_state=5),
-    "float32",
-)
-in_memory(
-    "RegularizedRankSVM",
-    named("RegularizedRankSVM", gamma=1.0, lam=0.1, C=0.1),
-    "float64",
-    "csr",
-)
-in_memory(
-    "RegularizedRankSVM, scale",
-    named("RegularizedRankSVM", gamma=1.0, lam=0.5, C=0.1, scale="standard"),
-    "float32",
-)
+factors = {"C": 0.1, "random_state": 5}
+fits("FactorizedRankSVM", "float64", "csr", n_components=3, **factors)
+fits("FactorizedRankSVM, ball", "float32", n_components=2, constraint="ball", **factors)
+fits("RegularizedRankSVM", "float64", "csr", gamma=1.0, lam=0.1, C=0.1)
+fits("RegularizedRankSVM, scale", "float32", gamma=1.0, lam=0.5, C=0.1, scale="standard")
 
 KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "rbf": ("float64", {"kernel": "rbf", **TIGHT}),
@@ -487,29 +360,12 @@ KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "nystroem": ("float64", {"approximation": "nystroem", "n_components": 40, **TIGHT}),
 }
 for name, (storage, options) in KERNELS.items():
-
-    @case(f"KernelRankSVM, {name} | memory | {storage}")
-    def _kernel(bench: Bench, storage: str = storage, options: dict[str, Any] = options) -> Numbers:
-        ranker = papers.KernelRankSVM(C=0.3, random_state=2, **options)
-        return kernel(ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid), bench)
-
-
-@case("KernelRankSVM, pairs given | memory | float64")
-def _kernel_pairs(bench: Bench) -> Numbers:
-    ranker = papers.KernelRankSVM(C=0.3, gamma=0.2, **TIGHT)
-    return kernel(ranker.fit_pairs(bench.X, bench.pairs), bench)
-
-
-@case("KernelRankSVMCV | memory | float64")
-def _kernel_cv(bench: Bench) -> Numbers:
-    ranker = papers.KernelRankSVMCV(Cs=CS, gammas=[0.05, 0.5], cv=3, random_state=2, **TIGHT)
-    ranker.fit(bench.X, bench.y, qid=bench.qid)
-    return {**kernel(ranker, bench), **search(ranker, "C_", "gamma_")}
-
+    fits(f"KernelRankSVM, {name}", storage, C=0.3, random_state=2, **options)
+fits("KernelRankSVMCV", Cs=CS, gammas=[0.05, 0.5], cv=3, random_state=2, **TIGHT)
 
 TOPICS = {
     "RankSVM": ("float64", lambda: papers.RankSVM(**TIGHT)),
-    "DominationRanker": ("csr", lambda: papers.DominationRanker(tol=1e-10)),
+    "DominationRanker": ("csr", lambda: papers.DominationRanker(**TIGHT)),
     "SGDRanker": ("float32", lambda: papers.SGDRanker(alpha=0.01, n_steps=2000)),
 }
 for name, (storage, make) in TOPICS.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linrank.choices import PAPERS
 from linrank.data.dataset import Dataset
+from linrank.methods import ranksvm
 from linrank.methods.base import Task
 from linrank.methods.ground import Ground
 from linrank.methods.parameters import DominationSearch, RankSVMSearch
@@ -20,13 +21,14 @@ def ground_of(place, *, query_weight=None, kept=None, n_jobs=1, **options) -> Gr
     if isinstance(place, Dataset):
         place = MemoryParts(place, n_jobs)
     parameters = RankSVMSearch(n_jobs=n_jobs, **{**_PAPERS, **options})
-    return Ground.of(Task(place.select(kept), parameters, query_weight=query_weight))
+    task = Task(place.select(kept), parameters, query_weight=query_weight)
+    return Ground.of(task, ranksvm.recipe_of)
 
 
 def path_over(place, Cs, *, progress=None, callback=None, **options):
     """The path over C, and its scaling."""
     ground = ground_of(place, **options)
-    path, _ = RANKSVM_PATH.follow(ground, Cs, progress=progress, callback=callback)
+    path, _ = ranksvm.follow(ground, Cs, progress=progress, callback=callback)
     return path, ground.scaling
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linrank import AutoRanker, RankSVM, evaluate, load_model, make_ranking
+from cli_files import write_svmlight
+from linrank import AutoRanker, Dataset, RankSVM, evaluate, load_model, make_ranking
 from linrank.cli.main import main
 from linrank.methods.auto import WEIGHTS
 
@@ -50,7 +51,7 @@ def test_the_choice_is_the_model_that_its_parameters_make() -> None:
 
 
 def test_one_standard_error_takes_the_simpler_model() -> None:
-    data = make_ranking(n_queries=40, n_features=6, random_state=0)
+    data = make_ranking(n_queries=20, n_features=3, random_state=0)
     names = ["few weights", "linear", "linear, ndcg@20", "curves", "interactions"]
     best = AutoRanker(cv=4, random_state=0).fit(data)
     simple = AutoRanker(cv=4, random_state=0, selection="one_se").fit(data)
@@ -84,12 +85,8 @@ def test_what_data_cannot_have_is_not_tried() -> None:
 
 def test_commands(tmp_path, capsys) -> None:
     X, y, qid = curved(n_queries=12)
-    lines = (
-        f"{label:g} qid:{q} " + " ".join(f"{j + 1}:{v:.4f}" for j, v in enumerate(row))
-        for label, q, row in zip(y, qid, X, strict=True)
-    )
-    data, model = tmp_path / "data.txt", tmp_path / "model.json"
-    data.write_text("\n".join(lines) + "\n")
+    model = tmp_path / "model.json"
+    data = write_svmlight(tmp_path / "data.txt", Dataset.of(X, y, qid=qid))
     asked = ["tune", str(data), "-o", str(model), "--auto", "--folds", "3", "--json", "-q"]
     assert main(asked) == 0
     told = json.loads(capsys.readouterr().out)

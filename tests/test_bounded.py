@@ -23,9 +23,7 @@ from linrank.solvers.bounded import metric_of
 from linrank.solvers.conjugate import Diagonal, Explicit, Plain
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap
-from real_data import mq2008
 from small_data import small as small_ranking
-from small_data import weighted
 from strategies import datasets
 
 
@@ -61,10 +59,6 @@ def small(seed=0, **options) -> Dataset:
     return small_ranking(seed, n_features=6, **options)
 
 
-def in_csr(data: Dataset) -> Dataset:
-    return Dataset.of(sparse.csr_array(data.X), data.y, qid=data.qid)
-
-
 def everywhere(n, low, high):
     return np.full(n, float(low)), np.full(n, float(high))
 
@@ -80,36 +74,6 @@ BOXES = {
     ),
     "a point": everywhere(6, 0.25, 0.25),
 }
-
-
-@pytest.mark.parametrize("box", BOXES)
-@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
-def test_the_optimum_is_that_of_a_generic_solver(data, C, box):
-    lower, upper = BOXES[box]
-    truth, w = generic_optimum(data, C, lower, upper)
-    result = train(data, C=C, tol=1e-10, bounds=(lower, upper))
-    assert result.converged
-    assert_allclose(result.value, truth, rtol=1e-8)
-    assert_allclose(result.w, w, atol=2e-3 * (1 + np.abs(w).max()))
-    assert (lower <= result.w).all()
-    assert (result.w <= upper).all()
-    assert result.gap <= 1e-6 * result.value
-
-
-@pytest.mark.parametrize("box", ["positive", "mixed"])
-def test_a_second_generic_solver_agrees(box):
-    data, (lower, upper) = small(7), BOXES[box]
-    best = minimize(
-        pair_function(data, 0.1),
-        np.clip(np.zeros(6), lower, upper),
-        jac=True,
-        method="SLSQP",
-        bounds=list(zip(lower, upper, strict=True)),
-        options={"maxiter": 2000, "ftol": 1e-14},
-    )
-    result = train(data, C=0.1, tol=1e-10, bounds=(lower, upper))
-    assert_allclose(result.value, best.fun, rtol=1e-8)
 
 
 @examples(60)
@@ -202,14 +166,6 @@ def test_the_gap_bounds_the_distance_at_any_point(seed):
         assert gap <= point.value - value + 1e-6 * (point.value + abs(value))
 
 
-def test_an_inactive_box_gives_the_free_optimum():
-    data = small(5)
-    free = train(data, tol=1e-12)
-    boxed = train(data, tol=1e-12, bounds=everywhere(6, -1e6, 1e6))
-    assert_allclose(boxed.value, free.value, rtol=1e-8)
-    assert_allclose(boxed.w, free.w, atol=1e-8 * (1 + np.abs(free.w).max()))
-
-
 def test_positive_weights_of_harmful_features_are_all_zero():
     """The optimum is the vertex 0, with a gradient that is not small."""
     rng = np.random.default_rng(0)
@@ -234,16 +190,6 @@ def test_a_degenerate_vertex_is_no_trap():
     assert_allclose(result.value, free.value, rtol=1e-9)
 
 
-def test_sparse_rows_and_scaling():
-    data, scale = small(9), np.array([1.0, 0.1, 3.0, 0.0, 2.0, 1.0])
-    lower, upper = BOXES["positive"]
-    truth, w = generic_optimum(data, 1.0, lower, upper, scale)
-    for case in (data, in_csr(data)):
-        result = train(case, tol=1e-10, scale=scale, bounds=(lower, upper))
-        assert_allclose(result.value, truth, rtol=1e-8)
-        assert_allclose(result.w, w, atol=1e-3 * (1 + np.abs(w).max()))
-
-
 def test_tens_of_thousands_of_features():
     data = make_ranking(1, 3000, 30_000, 2, density=1e-3, random_state=3)
     n = data.n_features
@@ -263,20 +209,3 @@ def test_the_start_is_clipped_and_an_optimal_start_is_kept():
     assert_allclose(again.value, best.value, rtol=1e-10)
     train(data, bounds=bounds, w0=np.full(6, -3.0), callback=lambda s: states.append(s["w"]))
     assert all((w >= 0).all() for w in states)
-
-
-def test_no_bounds_and_the_residual_is_the_gradient_norm():
-    result = train(small())
-    assert result.kkt_residual == result.gradient_norm
-    assert result.history["kkt_residual"] == result.history["gradient_norm"]
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, np.inf), (-0.1, 0.1)])
-def test_mq2008(low, high):
-    data = mq2008(1)
-    n = data.n_features
-    result = train(data, bounds=everywhere(n, low, high))
-    assert result.n_iter <= 8
-    truth, _ = generic_optimum(data, 1.0, *everywhere(n, low, high))
-    assert -1e-7 <= result.value / truth - 1 <= 1e-5
-    assert result.gap >= result.value - truth - 1e-7 * truth

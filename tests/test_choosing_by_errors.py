@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from linrank import make_ranking, ranking_scorer
 from linrank.cli.main import main
@@ -23,50 +24,28 @@ def parts():
     return data.select(rows[~held_out]), data.select(rows[held_out])
 
 
-def by_both(make, *data, **fit):
-    """The same fit steered by the pairwise accuracy and by the all-pairs error."""
-    return [
-        make(scoring=name).fit(*data, **fit) for name in ("pairwise_accuracy", "all_pairs_error")
-    ]
+SEARCHES = {
+    "C": RankSVMCV(Cs=[1e-6, 1e-4, 1e-2, 1.0], cv=3),
+    "lambda": SGDRankerCV([10.0, 1e-1, 1e-3], cv=3, n_steps=2000, random_state=0),
+    "alpha": DominationRankerCV(n_alphas=6, cv=3),
+}
 
 
 @pytest.mark.parametrize("selection", ["best", "one_se"])
-def test_the_least_error_chooses_the_c_of_the_largest_accuracy(parts, selection):
-    data = parts[0]
-
-    def make(scoring):
-        return RankSVMCV(Cs=[1e-6, 1e-4, 1e-2, 1.0], cv=3, selection=selection, scoring=scoring)
-
-    accuracy, error = by_both(make, data.X, data.y, qid=data.qid)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_least_error_chooses_the_model_of_the_largest_accuracy(parts, name, selection):
+    accuracy, error = (
+        clone(SEARCHES[name])
+        .set_params(scoring=scoring, selection=selection)
+        .fit(parts[0].X, parts[0].y, qid=parts[0].qid)
+        for scoring in ("pairwise_accuracy", "all_pairs_error")
+    )
     assert np.ptp(accuracy.mean_scores_) > 0
-    assert error.C_ == accuracy.C_
-    assert_allclose(error.scores_, accuracy.scores_ - 1.0, atol=1e-12)
+    assert error.best_params_ == accuracy.best_params_
+    # But for a model of zeros: tied pairs are errors of both.
+    first = int(name == "alpha")
+    assert_allclose(error.scores_[..., first:], accuracy.scores_[..., first:] - 1.0, atol=1e-12)
     assert error.best_score_ <= 0.0
-
-
-def test_stochastic_descent_chooses_by_the_same_rule(parts):
-    data = parts[0]
-
-    def make(scoring):
-        options = {"cv": 3, "n_steps": 2000, "random_state": 0}
-        return SGDRankerCV(alphas=[10.0, 1e-1, 1e-3], scoring=scoring, **options)
-
-    accuracy, error = by_both(make, data.X, data.y, qid=data.qid)
-    assert error.alpha_ == accuracy.alpha_
-    assert_allclose(error.mean_scores_, accuracy.mean_scores_ - 1.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("selection", ["best", "one_se"])
-def test_the_domination_loss_chooses_by_the_same_rule(parts, selection):
-    data = parts[0]
-
-    def make(scoring):
-        return DominationRankerCV(n_alphas=6, cv=3, selection=selection, scoring=scoring)
-
-    accuracy, error = by_both(make, data.X, data.y, qid=data.qid)
-    assert error.alpha_ == accuracy.alpha_ < error.alphas_[0]
-    # But for the model of zeros: tied pairs are errors of both.
-    assert_allclose(error.scores_[:, 1:], accuracy.scores_[:, 1:] - 1.0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError, load_model
 from linrank.data.dataset import Dataset
-from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
-from linrank.ranksvm.train import train
+from linrank.pairs import chosen_sizes, closest, pruned, select_pairs
 from papers import RankSVM, RankSVMCV
 from strategies import scored_queries
+from test_losses import listed_of
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
 
@@ -31,29 +31,6 @@ def graded() -> Any:
     return Dataset.of(X, y, qid=qid)
 
 
-@pytest.fixture
-def listing(monkeypatch) -> None:
-    """Let every choice be listed, also where a sweep would do."""
-    of = Selection.of.__func__
-
-    def hidden(cls: type, *args: Any, **options: Any) -> Selection:
-        return replace(of(cls, *args, **options), n_adjacent=-1)
-
-    monkeypatch.setattr(Selection, "of", classmethod(hidden))
-    monkeypatch.setattr(Selection, "is_all", False)
-
-
-def weighted(data: Dataset, weighting: str, with_weights: bool) -> tuple[Dataset, dict[str, Any]]:
-    """The data with weights of rows, and further options of weighing."""
-    options: dict[str, Any] = {"pair_weighting": weighting}
-    if not with_weights:
-        return data, options
-    rng = np.random.default_rng(5)
-    data = replace(data, weight=rng.integers(0, 4, data.n_rows) / 2.0)
-    options["query_weight"] = rng.uniform(0.5, 2.0, data.queries.n_queries)
-    return data, options
-
-
 # ---- weights ------------------------------------------------------------------------------------
 
 
@@ -61,17 +38,8 @@ def entries(data: Dataset, swept: Any, listed: Any) -> dict[tuple[int, int], flo
     """ω of every pair, swept or listed, by its definition."""
     found = {}
     if swept is not None:
-        queries = swept.queries
-        order = np.arange(queries.n_rows) if queries.order is None else queries.order
-        query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        for s in range(queries.n_rows):
-            for t in range(queries.n_rows):
-                apart = queries.levels[s] - queries.levels[t]
-                if query[s] == query[t] and (apart == 1 or (apart > 1 and not swept.adjacent)):
-                    c = 1.0 if swept.query_weight is None else swept.query_weight[query[s]]
-                    u = 1.0 if swept.row_weight is None else swept.row_weight[[s, t]].prod()
-                    g = 1.0 if swept.gain is None else swept.gain[s] - swept.gain[t]
-                    found[int(order[s]), int(order[t])] = c * u * g
+        rows = range(swept.queries.n_rows) if swept.queries.order is None else swept.queries.order
+        found = {(int(rows[i]), int(rows[j])): omega for i, j, omega in listed_of(swept)}
     if listed is not None:
         weight = np.ones(len(listed)) if listed.weight is None else listed.weight
         for pair, omega in zip(listed.pairs.tolist(), weight.tolist(), strict=True):
@@ -98,7 +66,7 @@ def test_weights_are_those_of_the_definition(
     total = data.queries.n_pairs
     if total == 0:
         with pytest.raises(NoPairsError):
-            chosen(data, pairs=pairs)
+            select_pairs(data, pairs=pairs)
         return
     n_closest = n_closest if n_closest == "auto" else min(n_closest, total)
     n_random = n_random if n_random == "auto" else min(n_random, total)
@@ -107,7 +75,7 @@ def test_weights_are_those_of_the_definition(
         u = np.random.default_rng(1).uniform(0.5, 2.0, data.n_rows)
         data = replace(data, weight=u)
     c = np.linspace(1.0, 2.0, data.queries.n_queries) if with_weights else None
-    swept, listed = chosen(
+    swept, listed = select_pairs(
         data,
         pairs=pairs,
         **sizes,
@@ -139,25 +107,6 @@ def test_weights_are_those_of_the_definition(
             assert_allclose(found[pair], factor * omega[pair], rtol=1e-9)
 
 
-@pytest.mark.usefixtures("listing")
-@pytest.mark.parametrize("weighting", list(GAINS))
-@pytest.mark.parametrize("normalization", [None, "pairs"])
-@pytest.mark.parametrize("with_weights", [False, True])
-@pytest.mark.parametrize("sweep", ["adjacent", "all"])
-def test_listed_pairs_are_the_swept_ones(graded, weighting, normalization, with_weights, sweep):
-    """Closest(S) is the sweep over neighboring labels, Closest(p) that over all pairs."""
-    data, options = weighted(graded, weighting, with_weights)
-    options |= {"query_normalization": normalization, "C": 0.3, "tol": 1e-10}
-    n = "auto" if sweep == "adjacent" else data.queries.n_pairs
-    swept, listed = chosen(data, pairs="closest", n_closest=n)
-    assert swept is None
-    assert len(listed) == chosen_sizes(data.queries, sweep)["n_pairs"]
-    by_list = train(data, pairs="closest", n_closest=n, **options)
-    by_sweep = train(data, pairs=sweep, **options)
-    assert_allclose(by_list.value, by_sweep.value, rtol=1e-9)
-    assert_allclose(by_list.w, by_sweep.w, rtol=1e-5, atol=1e-8)
-
-
 # ---- swept where it can be ----------------------------------------------------------------------
 
 
@@ -165,65 +114,16 @@ def test_what_is_swept_and_what_is_listed(graded):
     sizes = chosen_sizes(graded.queries, "pruned")
     S, p = sizes["n_closest"], graded.queries.n_pairs
     assert sizes["n_random"] == S < p - S
-    swept, listed = chosen(graded, pairs="closest")
+    swept, listed = select_pairs(graded, pairs="closest")
     assert (swept.adjacent, listed) == (True, None)
-    assert chosen(graded, pairs="closest", n_closest=S)[1] is None
-    swept, listed = chosen(graded, pairs="pruned", seed=4)
+    assert select_pairs(graded, pairs="closest", n_closest=S)[1] is None
+    swept, listed = select_pairs(graded, pairs="pruned", seed=4)
     assert (swept.adjacent, len(listed)) == (True, S)
-    swept, listed = chosen(graded, pairs="closest", n_closest=S - 1)
+    swept, listed = select_pairs(graded, pairs="closest", n_closest=S - 1)
     assert (swept, len(listed)) == (None, S - 1)
     for every in ({"pairs": "closest", "n_closest": p}, {"pairs": "pruned", "n_random": p - S}):
-        swept, listed = chosen(graded, **every)
+        swept, listed = select_pairs(graded, **every)
         assert (swept.adjacent, swept.n_pairs, listed) == (False, p, None)
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("solver", ["newton", "bundle"])
-def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
-    """The same optimum as that of preferences which list all the pairs."""
-    swept, listed = chosen(graded, pairs="pruned", seed=7)
-    everything = np.array(list(entries(graded, swept, listed)))
-    options = {"loss": loss, "solver": solver, "C": 0.2, "tol": 1e-7, "max_iter": 3000}
-    two = RankSVM(pairs="pruned", random_state=7, **options)
-    two.fit(graded.X, graded.y, qid=graded.qid)
-    one = RankSVM(**options).fit_pairs(graded.X, everything)
-    assert_allclose(two.objective_, one.objective_, rtol=3e-7)
-    assert two.n_pairs_ == one.n_pairs_ == len(everything)
-
-
-def test_preferences_beside_chosen_pairs(graded):
-    extra = pruned(graded.y, graded.qid, 5, 5, seed=1).pairs[::-1]
-    options = {"pairs": "closest", "n_closest": 30, "random_state": 0, "tol": 1e-9}
-    mixed = RankSVM(**options).fit_pairs(
-        graded.X, extra, pair_weight=np.full(10, 2.0), y=graded.y, qid=graded.qid
-    )
-    both = np.concatenate([closest(graded.y, graded.qid, 30).pairs, extra, extra])
-    alone = RankSVM(tol=1e-9).fit_pairs(graded.X, both)
-    assert_allclose(mixed.objective_, alone.objective_, rtol=1e-8)
-    assert mixed.n_pairs_ == 40
-
-
-# ---- optima that are known ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_pair_svm_of_scikit_learn(graded, loss):
-    """Mirrored differences and C/2, without a bias: the same problem over listed pairs."""
-    from sklearn.svm import SVC, LinearSVC
-
-    listed = pruned(graded.y, graded.qid, 40, 30, seed=5)
-    D = np.asarray(graded.X, dtype=float)[listed.winners] - graded.X[listed.losers]
-    mirrored, sign = np.concatenate([D, -D]), np.repeat([1, -1], len(D))
-    if loss == "hinge":
-        svc = SVC(C=0.2 / 2, kernel="linear", tol=1e-9).fit(mirrored, sign)
-        assert abs(svc.intercept_[0]) < 1e-6
-    else:
-        svc = LinearSVC(C=0.2 / 2, fit_intercept=False, dual=False, tol=1e-10).fit(mirrored, sign)
-    ranker = RankSVM(
-        0.2, loss=loss, pairs="pruned", n_closest=40, n_random=30, random_state=5, tol=1e-7,
-        max_iter=1000,
-    ).fit(graded.X, graded.y, qid=graded.qid)  # fmt: skip
-    assert_allclose(ranker.coef_, svc.coef_[0], rtol=1e-3, atol=1e-4)
 
 
 # ---- the estimators -----------------------------------------------------------------------------
@@ -246,19 +146,6 @@ def test_a_model_says_what_was_chosen(graded, tmp_path):
     plain = RankSVM().fit(graded.X, graded.y, qid=graded.qid).model_.training
     assert plain["n_closest"] is plain["n_random"] is None
     assert "seed" not in plain
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_cross_validation_uses_the_same_choice(graded):
-    options = {"pairs": "pruned", "n_closest": 20, "n_random": 10, "tol": 1e-8}
-    data = {"X": graded.X, "y": graded.y, "qid": graded.qid}
-    cv = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
-    alone = RankSVM(0.1, random_state=6, **options).fit(**data)
-    assert_allclose(cv.coef_, alone.coef_, rtol=1e-3, atol=1e-6)
-    assert cv.n_pairs_ == 30
-    assert cv.model_.training["seed"] == 6
-    again = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
-    assert_array_equal(cv.scores_, again.scores_)
 
 
 def test_a_fold_with_fewer_pairs_is_named(graded):
@@ -288,24 +175,6 @@ def test_wrong_choices_are_refused(graded, options, message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
 
 
-def test_equal_rows_of_different_labels_add_a_constant():
-    """Their difference is 0: each such pair costs C, whatever the weights are."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 3)), np.arange(20.0)
-    X[8] = X[7]
-    X[13] = X[12]
-    full = RankSVM(0.5, pairs="closest", n_closest=18, random_state=1, tol=1e-10).fit(X, y)
-    kept = closest(y, n=18, seed=1).pairs
-    is_equal = (X[kept[:, 0]] == X[kept[:, 1]]).all(axis=1)
-    assert is_equal.sum() > 0
-    rest = RankSVM(0.5, tol=1e-10).fit_pairs(X, kept[~is_equal])
-    assert_allclose(full.coef_, rest.coef_, rtol=1e-6)
-    assert_allclose(full.objective_, rest.objective_ + 0.5 * is_equal.sum(), rtol=1e-8)
-    alone = RankSVM(pairs="closest").fit(np.ones((3, 2)), [0, 1, 2])
-    assert_array_equal(alone.coef_, 0.0)
-    assert alone.objective_ == pytest.approx(2.0)
-
-
 @pytest.mark.parametrize(
     ("weight", "options", "error", "message"),
     [
@@ -324,4 +193,16 @@ def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
 ):
     data = replace(graded, weight=np.full(graded.n_rows, weight))
     with pytest.raises(error, match=message):
-        chosen(data, **options)
+        select_pairs(data, **options)
+
+
+def test_preferences_beside_chosen_pairs(graded):
+    extra = pruned(graded.y, graded.qid, 5, 5, seed=1).pairs[::-1]
+    options = {"pairs": "closest", "n_closest": 30, "random_state": 0, "tol": 1e-9}
+    mixed = RankSVM(**options).fit_pairs(
+        graded.X, extra, pair_weight=np.full(10, 2.0), y=graded.y, qid=graded.qid
+    )
+    both = np.concatenate([closest(graded.y, graded.qid, 30).pairs, extra, extra])
+    alone = RankSVM(tol=1e-9).fit_pairs(graded.X, both)
+    assert_allclose(mixed.objective_, alone.objective_, rtol=1e-8)
+    assert mixed.n_pairs_ == 40

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,19 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import NoPairsError, QueryKFold
+import linrank
+import papers
+from linrank import QueryKFold
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.data.synthetic import make_ranking
-from linrank.parts.parts import MemoryChunks, only_queries
-from linrank.parts.recipes import RankRecipe
-from linrank.parts.risk import evaluate, sizes_of
+from linrank.io.store.store import Store
+from linrank.losses.swaps import LONGEST
+from linrank.parts.parts import only_queries
+from linrank.parts.recipes import RankRecipe, rank_recipe
+from linrank.parts.risk import ChunkedProblem, evaluate, sizes_of
+from linrank.parts.train import swap_recipe, train_parts
 from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import as_Cs
-from linrank.ranksvm.train import Problem
+from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
 from linrank.search.folds import as_folds
+from linrank.system.reading import Plan
 from path_searches import path_over, tune
 from plain_gathering import MemoryParts
-from small_data import small, weighted
+from small_data import weighted
 from strategies import datasets
 
 GRID = as_Cs([1e-3, 0.03, 1.0])
@@ -78,21 +85,6 @@ def test_a_model_that_serves_the_next_C_costs_no_pass():
     assert_array_equal(found.coefs[0], found.coefs[1])
 
 
-def test_a_callback_ends_the_path():
-    parts = MemoryParts(in_parts(larger(), 3))
-    seen = []
-    found, _ = path_over(parts, GRID, callback=lambda s: seen.append(s["C"]) or s["C"] > 0.01)
-    assert len(found) == 2
-    assert set(seen) == {1e-3, 0.03}
-
-
-def test_parts_without_pairs_are_an_error():
-    data = replace(small(), labels=np.zeros(small().n_rows))
-    data = Dataset.of(data.X, data.labels, qid=data.qid)
-    with pytest.raises(NoPairsError, match="two different labels"):
-        path_over(MemoryParts(in_parts(data, 3)), GRID)
-
-
 # ---- chunks of a fold ---------------------------------------------------------------------------
 
 
@@ -102,6 +94,7 @@ def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
     kept = rng.random(data.queries.n_queries) < 0.6
     recipe = RankRecipe(pair_weighting="grade_diff", query_normalization="pairs")
     chunk = recipe.chunk(data, 1, kept)
+    assert chunk.rows is data.rows  # not copied
     w = rng.standard_normal(data.n_features)
     found = evaluate(chunk, w, 1.0)
     assert chunk.sizes.n_queries == kept.sum()
@@ -117,50 +110,25 @@ def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
     assert_allclose(found.gradient, truth.gradient, rtol=1e-12, atol=1e-12)
 
 
-def test_the_rows_of_a_fold_are_not_copied():
-    data = small()
-    chunk = RankRecipe().chunk(data, 1, np.arange(12) % 3 != 0)
-    assert chunk.rows is data.rows
-
-
-def test_a_fold_draws_the_sample_of_its_rows_in_memory():
-    data = larger()
-    parts = in_parts(data, 4)
-    kept = np.arange(data.queries.n_queries) % 4 != 1
-    masks = np.split(kept, np.cumsum([part.queries.n_queries for part in parts])[:-1])
-    recipe = RankRecipe()
-    chunks = [recipe.chunk(p, 1, m) for p, m in zip(parts, masks, strict=True)]
-    gathering = MemoryChunks(chunks)
-    from linrank.parts.risk import ChunkedProblem
-
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 0.7)
-    found = problem.sample(60).objective().at(np.ones(6))
-    alone = only_queries(data, np.flatnonzero(kept))
-    truth = Problem.of(alone, 0.7).sample(60).objective().at(np.ones(6))
-    assert_allclose(found.value, truth.value, rtol=1e-13)
-
-
 # ---- cross-validation ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_parts", [1, 3, 17])
-@pytest.mark.parametrize(
-    ("scoring", "scale"),
-    [
-        ("ndcg@10", "none"),
-        ("err@5", "standard"),
-        ("pairwise_accuracy", "minmax"),
-        ("all_pairs_error", "query"),
-    ],
-)
-def test_scores_are_those_in_memory(n_parts, scoring, scale):
-    data = larger(2)
-    options = {"scoring": scoring, "scale": scale, "tol": 1e-10}
-    truth = tune(data, as_folds(4, data, data.X), GRID, n_jobs=1, **options)
-    parts = MemoryParts(in_parts(data, n_parts))
-    found = tune(parts, folds_of(4, parts), GRID, **options)
+def check_scores(cv, data, parts, **options):
+    options = {"tol": 1e-10, **options}
+    truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, **options)
+    found = tune(parts, folds_of(cv, parts), GRID, **options)
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
     assert found.chosen == truth.chosen
+
+
+MEASURES = {"none": "ndcg@10", "standard": "err@5", "minmax": "pairwise_accuracy"}
+
+
+@pytest.mark.parametrize("n_parts", [1, 3, 17])
+@pytest.mark.parametrize("scale", [*MEASURES, "query"])
+def test_scores_are_those_in_memory(n_parts, scale):
+    data, scoring = larger(2), MEASURES.get(scale, "all_pairs_error")
+    check_scores(4, data, MemoryParts(in_parts(data, n_parts)), scoring=scoring, scale=scale)
 
 
 def test_queries_in_another_order_than_parts_have_the_same_folds():
@@ -170,35 +138,29 @@ def test_queries_in_another_order_than_parts_have_the_same_folds():
     chosen = [np.sort(part) for part in np.array_split(order, 5)]
     parts = MemoryParts([only_queries(data, part) for part in chosen])
     parts.query_numbers = chosen
-    truth = tune(data, as_folds(3, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune(parts, folds_of(3, parts), GRID, tol=1e-10)
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+    check_scores(3, data, parts)
 
 
-@pytest.mark.parametrize(
-    "cv",
-    [
-        QueryKFold(3, shuffle=True, random_state=5),
-        "pairs",
-        "validation",
-    ],
-    ids=str,
-)
-def test_folds_of_other_kinds(cv):
+def test_folds_of_other_kinds():
     data, other = larger(4), larger(5)
-    if cv == "pairs":
-        cv = list(QueryKFold(3).split(data.X, data.y, data.qid))
-    elif cv == "validation":
-        cv = (other.X, other.y, other.qid)
-    parts = MemoryParts(in_parts(data, 3))
-    truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune(parts, folds_of(cv, parts), GRID, tol=1e-10)
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+    shuffled = QueryKFold(3, shuffle=True, random_state=5)
+    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
+    for cv in (shuffled, splits, (other.X, other.y, other.qid)):
+        check_scores(cv, data, MemoryParts(in_parts(data, 3)))
+
+
+ROWS = np.arange(larger().n_rows)
 
 
 @pytest.mark.parametrize(
     ("cv", "message"),
-    [(1, "at least 2 folds"), (41, "40 queries cannot fill 41 folds"), ("5", "cv must be")],
+    [
+        (1, "at least 2 folds"),
+        (41, "40 queries cannot fill 41 folds"),
+        ("5", "cv must be"),
+        ([(ROWS[1:-30], ROWS[-1:])], "some of the rows of a query"),
+    ],
+    ids=lambda cv: str(cv)[:9],
 )
 def test_folds_that_cannot_be(cv, message):
     parts = MemoryParts(in_parts(larger(), 3))
@@ -206,14 +168,147 @@ def test_folds_that_cannot_be(cv, message):
         folds_of(cv, parts)
 
 
-def test_a_fold_with_a_part_of_a_query_is_refused():
-    data = larger()
-    rows = np.arange(data.n_rows)
-    with pytest.raises(ValueError, match="some of the rows of a query"):
-        folds_of([(rows[1:-30], rows[-1:])], MemoryParts(in_parts(data, 2)))
-
-
 def test_one_query_cannot_be_dealt_out():
     data = Dataset.of(np.eye(6), np.arange(6))
     with pytest.raises(ValueError, match="without qid all rows of parts are one"):
         folds_of(3, MemoryParts([data]))
+
+
+# ---- pairs weighted by a measure ----------------------------------------------------------------
+
+SWAP_GRID = as_Cs([1e-2, 0.3])
+UNCERTAIN = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
+
+
+def made(n_queries: int = 60, longest: int = 14, seed: int = 0, **options: Any) -> Dataset:
+    data = linrank.make_ranking(
+        n_queries, (1, longest), 6, noise=1.0, random_state=seed, dtype="float64", **options
+    )
+    weight = np.random.default_rng(seed).integers(1, 3, data.n_rows).astype(float)
+    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
+
+
+def cut(data: Dataset, n_parts: int) -> MemoryParts:
+    queries = np.array_split(np.arange(data.queries.n_queries), n_parts)
+    return MemoryParts([only_queries(data, part) for part in queries])
+
+
+def assert_same(found: Any, expected: Any, tol: float = 1e-9) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pair_weighting": "ndcg@5"},
+        {"pair_weighting": "ndcg@5", "C": 0.3, "n_rounds": 3},
+        {"pair_weighting": "map", "query_normalization": "pairs"},
+        {"pair_weighting": "err@4", "C": 2.0},
+        {"pair_weighting": "uniform"},
+        {"pair_weighting": "p@3", "bounds": (np.full(6, -0.05), np.full(6, 0.3))},
+    ],
+    ids=lambda options: "-".join(map(str, list(options.values())[:2])),
+)
+def test_parts_find_what_memory_finds(n_parts: int, options: dict[str, Any]) -> None:
+    data = made()
+    query_weight = {q: 0.5 + q % 3 for q in data.queries.ids.tolist()}
+    scale = Scaling.fit("standard", data.rows, weight=data.weight, n_jobs=1)
+    solving = {"C": options.pop("C", FIRST), "bounds": options.pop("bounds", None), "tol": 1e-14}
+    weights = np.array(list(query_weight.values()))
+    own = {**options, "query_weight": weights, "scale": scale.factors, "n_jobs": 1}
+    whole = train(data, **own, **solving)
+    recipe = rank_recipe("parts", query_weight, **options)
+    found, n_pairs = train_parts(cut(data, n_parts), recipe, scale, w0=None, **solving)
+    assert_same(found.w, whole.w)
+    assert_allclose([found.C, found.value], [whole.C, whole.value], rtol=1e-12)
+    assert n_pairs == data.queries.n_pairs
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("scale", ["standard", "query"])
+def test_passes_over_a_store_find_what_memory_finds(
+    scale: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = made(200)
+    store = Store.of(tmp_path / "store", data, chunk_bytes=10_000)
+    assert store.n_chunks > 4
+    ranker = papers.RankSVM(C="auto", pair_weighting="ndcg@10", tol=1e-14, scale=scale)
+    whole = ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+    expected, training, n_pairs = whole.coef_, whole.model_.training, whole.n_pairs_
+    for plan in (None, Plan(n_buffers=2, n_states=1, n_kept=0)):
+        if plan is not None:  # next to nothing is kept from pass to pass
+            monkeypatch.setattr(Plan, "of", lambda *_, plan=plan, **sizes: plan)
+        passes = ranker.set_params(memory_limit="64GB").fit(store)
+        assert_same(passes.coef_, expected)
+        assert_allclose(passes.model_.training["C"], training["C"])
+        assert passes.n_pairs_ == n_pairs
+    assert passes.model_.training["pair_weighting"] == "ndcg@10"
+
+
+@pytest.mark.parametrize("name", ["ndcg@5", "err@4"])
+def test_paths_and_folds_are_those_of_memory(name: str) -> None:
+    data, options = made(seed=3), {"pair_weighting": name}
+    truth, _ = path_over(data, SWAP_GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
+    parts = cut(data, 3)
+    found, _ = path_over(parts, SWAP_GRID, tol=1e-10, scale="standard", **options)
+    assert_same(found.coefs, truth.coefs)
+    assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
+    check_scores(3, data, parts, scoring="err@5", **options)
+
+
+def test_the_highest_label_of_err_is_that_of_all_parts() -> None:
+    """A part without the highest label weighs as the whole does, and a fold as its queries."""
+    data = made()
+    labels = np.minimum(data.labels, 2.0)
+    labels[-3:] = 4.0  # of the last query
+    parts = cut(Dataset.of(data.X, labels, qid=data.qid), 3)
+    recipe, _, _ = swap_recipe(parts, RankRecipe(pair_weighting="err@4"))
+    assert recipe.measure.y_max == 4.0
+    kept = [np.ones(len(part), dtype=bool) for part in parts.lengths]
+    kept[-1][:] = False
+    recipe, _, _ = swap_recipe(parts.select(kept), RankRecipe(pair_weighting="err@4"))
+    assert recipe.measure.y_max == 2.0
+
+
+def test_samples_of_long_queries_keep_their_first_rows() -> None:
+    """The sample over parts is that in memory, rows of the cut-off included."""
+    data = made(8, longest=700)
+    swaps, _ = swapped_pairs(data, "ndcg@20", n_jobs=1)
+    truth = Problem(data.rows, swaps, 1.0, None, 1).sample(900)
+    parts = cut(data, 3)
+    recipe, _, _ = swap_recipe(parts, RankRecipe(pair_weighting="ndcg@20"))
+    with parts.opened(recipe) as chunks:
+        whole = ChunkedProblem(chunks, recipe, sizes_of(chunks), 1.0)
+        found = whole.sample(900)
+        assert recipe.seed == SAMPLE_SEED
+        assert_allclose(whole.weight, swaps.total_weight())
+    w = np.random.default_rng(0).normal(size=data.n_features)
+    ours, theirs = found.objective().at(w), truth.objective().at(w)
+    assert found.n_rows == truth.n_rows < data.n_rows
+    assert_allclose(ours.value, theirs.value, rtol=1e-10)
+    assert_same(ours.gradient, theirs.gradient)
+
+
+def test_what_cannot_be_served_is_refused_before_a_pass() -> None:
+    with pytest.raises(ValueError, match="ndcg, map"):
+        rank_recipe("parts", pair_weighting="auc")
+    with pytest.raises(ValueError, match="use solver='newton'"):
+        rank_recipe("parts", pair_weighting="ndcg@5", solver="bundle")
+    with pytest.raises(ValueError, match="n_rounds"):
+        rank_recipe("parts", pair_weighting="ndcg@5", n_rounds=0)
+    parts = cut(made(), 2)
+    parts.opened = None  # a pass would fail
+    parts.lengths = [np.array([LONGEST + 1])]
+    with pytest.raises(ValueError, match="name a cut-off, as in 'map@100'"):
+        swap_recipe(parts, RankRecipe(pair_weighting="map"))
+
+
+def test_weights_that_are_all_zero_are_an_error() -> None:
+    data = made()
+    with pytest.raises(linrank.NoPairsError, match="weight zero"):
+        train(data, pair_weighting="p(rel=9)@5", C=FIRST, n_jobs=1)
+    with pytest.raises(linrank.NoPairsError, match="a weight"):
+        path_over(cut(data, 2), SWAP_GRID, pair_weighting="p(rel=9)@5")

@@ -22,7 +22,7 @@ from linrank.data.scaling import Scaling
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
-from linrank.parts.gathered_rows import GatheredRows, gathered
+from linrank.parts.gathered_rows import GatheredRows, gather_rows
 from linrank.parts.parts import GROUP, MemoryChunks, tree_sum
 from linrank.parts.passes import Passes, plan_passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
@@ -322,7 +322,7 @@ def giant(n_rows: int = 400, n_features: int = 5, seed: int = 0) -> Dataset:
 
 
 def lazily(data: Dataset, n_blocks: int = 3) -> Dataset:
-    return gathered(PlainGathering(cut(data, n_blocks)))
+    return gather_rows(PlainGathering(cut(data, n_blocks)))
 
 
 # ---- the products -------------------------------------------------------------------------------
@@ -426,12 +426,12 @@ def test_queries_that_are_cut_by_blocks_are_whole_again(data):
 
 def test_a_product_costs_a_gather_and_a_scatter():
     gathering = PlainGathering(cut(giant(), 4))
-    data = gathered(gathering)
+    data = gather_rows(gathering)
     point = Problem.of(data, 1.0).objective().at(np.ones(5))
     _ = point.gradient
     gathering.asked.clear()
     point.hvp(np.ones(5))
-    assert gathering.asked == {"block_scores": 1, "block_slopes": 1}
+    assert gathering.asked == {"block_score_matrix": 1, "block_slopes": 1}
 
 
 def test_cross_validation_of_a_giant_query():
@@ -449,6 +449,6 @@ def test_cross_validation_of_a_giant_query():
 def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
     ids = [np.array([2**53, 2**53 + 1]), np.array([0.0, 2.0**53]), np.array([1, 2], np.uint64)]
     blocks = [Dataset.of(np.eye(2), [0, 1], qid=qid) for qid in ids]
-    together = gathered(PlainGathering(blocks))
+    together = gather_rows(PlainGathering(blocks))
     assert together.queries.ids is not None
     assert together.queries.ids.tolist() == [2**53, 2**53 + 1, 0.0, 1, 2]

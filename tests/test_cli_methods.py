@@ -11,8 +11,7 @@ import pytest
 from linrank.cli.main import _command
 from linrank.cli.options import KINDS, flags_in, flags_of
 from linrank.cli.train import GROUPS
-from linrank.methods.base import METHODS
-from linrank.methods.parameters import options_of
+from linrank.methods.base import METHODS, options_of
 
 COMMON = {
     *("--method", "--output", "--valid", "--metric", "--convention", "--json", "--quiet"),

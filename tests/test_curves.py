@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import papers
+from cli_files import write_svmlight
 from linrank import AdditiveModel, Dataset, load_model
 from linrank.cli.main import main
 from linrank.data.curves import (
@@ -142,7 +143,6 @@ def test_every_column_is_its_formula_with_variance_one(kind):
     assert set(curves.feature) == {0, 1, 2, 3}
     columns = curves.columns(DenseRows(X)).values
     np.testing.assert_allclose(columns.std(axis=0), 1.0, rtol=1e-10)
-    assert (np.diff(np.sort(X[:, 0])) >= 0).all()
     c = 0
     for j in range(4) if kind != "step" else ():
         np.testing.assert_allclose(columns[:, c], X[:, j] / X[:, j].std())
@@ -160,16 +160,6 @@ def test_every_column_is_its_formula_with_variance_one(kind):
             np.testing.assert_allclose(columns[:, c], shape / shape.std(), atol=1e-12)
             c += 1
     assert c == len(curves)
-
-
-def test_quantiles_are_those_of_scikit_learn_on_continuous_values():
-    from sklearn.preprocessing import QuantileTransformer
-
-    x = np.random.default_rng(0).gamma(1.0, size=(5000, 1))
-    curves = fit_curves("quantile", DenseRows(x), 1)
-    found = curves.columns(DenseRows(x)).values[:, 1]
-    expected = QuantileTransformer(n_quantiles=200, subsample=None).fit_transform(x)[:, 0]
-    assert np.abs(found * (expected.std() / found.std()) - expected).max() < 0.01
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80), st.integers(2, 12))
@@ -193,18 +183,6 @@ def test_the_sample_is_even_and_without_rows_of_no_weight():
     weight = np.zeros(25_000)
     weight[7:9] = 1.0
     assert dense_sample(rows, weight).values[:, 0].tolist() == [7.0, 8.0]
-
-
-def test_combined_curves_are_weighted_sums():
-    X, _, _ = problem()
-    curves = fit_curves("spline", DenseRows(X), 4)
-    w = np.random.default_rng(0).normal(size=len(curves))
-    w[::3] = 0.0
-    fresh = np.random.default_rng(5).normal(size=(200, 4)) * 3.0
-    whole = curves.combine(w, 4)
-    assert whole.feature.tolist() == [0, 1, 2, 3]
-    expected = curves.columns(DenseRows(fresh)).values @ w
-    np.testing.assert_allclose(whole.sums(DenseRows(fresh)), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -275,19 +253,6 @@ def test_explanations_sum_to_scores_and_models_survive_a_file(tmp_path, missing,
     np.testing.assert_allclose(loaded.predict(filled), scores, rtol=1e-9, atol=1e-9)
 
 
-def test_scores_do_not_depend_on_how_rows_are_stored():
-    from scipy.sparse import csr_array
-
-    X, y, qid = problem(dtype=np.float32)
-    ranker = RankSVM(curves="spline", interactions=15, random_state=0).fit(X, y, qid=qid)
-    scores = ranker.predict(X)
-    assert ranker.predict(X.astype(np.float64)).tobytes() == scores.tobytes()
-    np.testing.assert_allclose(ranker.predict(csr_array(X)), scores, rtol=1e-12)
-    assert ranker.model_.predict(X, n_jobs=1).tobytes() == scores.tobytes()
-    again = RankSVM(curves="spline", interactions=15, random_state=0).fit(X, y, qid=qid)
-    assert again.predict(X).tobytes() == scores.tobytes()
-
-
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 10_000))
 def test_monotone_curves_are_monotone_on_fresh_points(seed):
@@ -316,17 +281,6 @@ def test_features_go_by_their_names_too():
     assert named.model_.term_names == ("bm25", "clicks", "age", "length")
     with pytest.raises(ValueError, match="increasing names 'bm52', which is no feature"):
         RankSVM(curves="spline", increasing=["bm52"]).fit(frame, y, qid=qid)
-
-
-def test_interactions_learn_what_no_sum_over_features_can():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(400, 2))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    options = {"C": 10.0, "random_state": 0}
-    alone = RankSVM(curves="quantile", **options).fit(X, y).score(X, y)
-    together = RankSVM(curves="quantile", interactions=100, **options).fit(X, y).score(X, y)
-    assert alone < 0.7
-    assert together > 0.9
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 5])
@@ -420,6 +374,13 @@ def test_what_does_not_go_together_is_refused(options, said):
         RankSVM(**options).fit(X, y, qid=qid)
 
 
+def test_warm_starts_are_refused():
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline", warm_start=True).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="set warm_start=False"):
+        ranker.fit(X, y, qid=qid)
+
+
 @pytest.mark.parametrize("estimator", [RankSVM(), RankSVMCV([0.1, 1.0], cv=3)])
 def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
     from scipy.sparse import csr_array
@@ -429,6 +390,7 @@ def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
     expected = estimator.fit(X, y, qid=qid).predict(X)
     found = estimator.fit(csr_array(X), y, qid=qid)
     assert found.predict(X).tobytes() == expected.tobytes()
+    np.testing.assert_allclose(found.predict(csr_array(X)), expected, rtol=1e-12)
     assert found.model_.statistics.low.tolist() == X.min(axis=0).tolist()
 
 
@@ -439,13 +401,6 @@ def test_sparse_rows_that_memory_cannot_hold_dense_are_refused():
     X = csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, 1 << 20))
     with pytest.raises(MemoryError, match=r"sparse rows .* dense, would .*; use a linear model"):
         RankSVM(curves="spline").fit(X, np.arange(n) % 2, qid=np.arange(n) // 10)
-
-
-def test_warm_starts_are_refused():
-    X, y, qid = problem()
-    ranker = RankSVM(curves="spline", warm_start=True).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="set warm_start=False"):
-        ranker.fit(X, y, qid=qid)
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -484,12 +439,8 @@ def test_hostile_files_are_refused(tmp_path, key, broken):
 
 def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     X, y, qid = problem()
-    lines = [
-        f"{label} qid:{q} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()))
-        for label, q, row in zip(y, qid, X, strict=True)
-    ]
-    data, model, scores = (str(tmp_path / name) for name in ("data.txt", "model.json", "scores"))
-    (tmp_path / "data.txt").write_text("\n".join(lines) + "\n")
+    data = write_svmlight(tmp_path / "data.txt", Dataset.of(X, y, qid=qid))
+    model, scores = (str(tmp_path / name) for name in ("model.json", "scores"))
     options = ["--curves", "spline", "--n-knots", "5", "--increasing", "2", "--dtype", "float64"]
     assert main(["train", data, model, *papers.flags(*options), "-q"]) == 0
     assert main(["predict", data, model, scores, "-q", "--dtype", "float64"]) == 0
@@ -508,8 +459,6 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     assert len(report["curves"][0]["x"]) >= 4
     assert main(["check", data, "--against", model, "-q"]) == 0
     assert "nothing stands out" in capsys.readouterr().out
-    page = str(tmp_path / "page.html")
-    assert main(["report", data, "--model", model, "-o", page, "-q"]) == 0
     store = str(tmp_path / "store")
     assert main(["convert", data, store, "--dtype", "float64", "-q"]) == 0
     limited = [*papers.flags(*options[:-2]), "--memory-limit", "64GB", "-q"]
@@ -517,32 +466,6 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     passed = load_model(model).predict(X)
     np.testing.assert_allclose(passed, expected.predict(X), atol=1e-3)
     assert main(["train", data, model, "--n-knots", "5"]) == 2
-
-
-def test_pictures_of_curves_and_of_pairs():
-    from linrank import CurvesDisplay, LinearModel, PairExplanationDisplay
-
-    X, y, qid = problem()
-    ranker = RankSVM(curves="spline", interactions=10, random_state=0).fit(X, y, qid=qid)
-    assert CurvesDisplay.from_estimator(ranker, n=2).n_panels == 2
-    pair = PairExplanationDisplay.from_model(ranker, X, (0, 1))
-    scores = ranker.predict(X)
-    np.testing.assert_allclose(np.sum(pair.contributions), scores[0] - scores[1], rtol=1e-9)
-    with pytest.raises(TypeError, match="has no curves"):
-        CurvesDisplay.from_estimator(LinearModel([1.0]))
-
-
-def test_a_report_on_curves(tmp_path):
-    from linrank import report
-
-    X, y, qid = problem(n_queries=30)
-    ranker = RankSVM(C=1e-3, curves="spline", n_knots=3).fit(X, y, qid=qid)
-    page = report(Dataset.of(X, y, qid=qid), model=ranker.model_)
-    page.save(tmp_path / "page.html")
-    told = (tmp_path / "page.html").read_text()
-    assert "by their value" in told
-    assert "difference of its curve" in told
-    assert "without the share of each feature" not in told
 
 
 @pytest.mark.parametrize("interactions", [0, 10])
@@ -571,7 +494,7 @@ def test_what_features_push_sums_to_differences_of_scores(interactions):
         np.testing.assert_allclose(pair.contributions.sum(), difference, atol=1e-9)
 
 
-def test_a_report_names_interactions_and_missing_values(tmp_path):
+def test_a_report_on_curves_names_interactions_and_missing_values(tmp_path):
     from linrank import report
 
     X, y, qid = problem(n_queries=30)
@@ -583,6 +506,9 @@ def test_a_report_names_interactions_and_missing_values(tmp_path):
     told = (tmp_path / "page.html").read_text()
     assert ">interactions<" in told
     assert ">missing<" in told
+    assert "by their value" in told
+    assert "difference of its curve" in told
+    assert "without the share of each feature" not in told
 
 
 def test_data_are_checked_against_curves():

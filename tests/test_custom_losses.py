@@ -109,18 +109,3 @@ def test_the_logistic_loss_is_minimized_as_scipy_does_it(data, pairs):
     found = solve(data, loss, 1e-9)
     assert found.value == pytest.approx(rival.fun, rel=1e-9)
     assert_allclose(found.w, rival.x, atol=1e-5)
-
-
-def test_it_joins_a_loss_of_the_core_in_one_sum(data, pairs):
-    """Half of the pairs by each is the whole by either."""
-    from linrank.data.preferences import Preferences
-    from linrank.losses.base import PreferenceSquaredHinge
-
-    rows, half = as_rows(data.X), len(pairs) // 2
-    ours = PreferenceSquaredHinge(Preferences.of(pairs[half:]), data.n_rows)
-    theirs = SquaredHinge(pairs[:half], data.n_rows)
-    both = Sum(Ridge(), Risk(rows, ours, 0.02), Risk(rows, theirs, 0.02))
-    found = newton(both, np.zeros(data.n_features), preconditioner=Plain(), tol=1e-9, proven=True)
-    whole = papers.RankSVM(C=0.02, tol=1e-9).fit(data)
-    assert found.converged
-    assert found.value == pytest.approx(whole.objective_, rel=1e-8)

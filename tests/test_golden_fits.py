@@ -26,7 +26,7 @@ def data(tmp_path_factory):
 
 
 def test_the_table_has_every_case():
-    assert list(EXPECTED) == list(CASES)
+    assert EXPECTED.keys() == CASES.keys()
 
 
 @pytest.mark.parametrize("name", CASES)

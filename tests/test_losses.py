@@ -12,92 +12,145 @@ from scipy import sparse
 import reference
 from hypothesis_profiles import examples
 from linrank import _core
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.base import Hinge, Huber, SquaredHinge
+from linrank.losses.base import Hinge, Huber, SquaredHinge, loss_of_pairs
+from linrank.losses.swaps import Swaps, swap_measure
 from linrank.pairs import Pairs
-from linrank.published import Counted
+from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
 from strategies import scored_queries
+from test_swaps import ranked_pairs
 
+EPSILON = 0.3
 SWEPT = {
     "squared_hinge": SquaredHinge,
     "hinge": Hinge,
-    "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=0.3),
+    "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=EPSILON),
 }
-LOSSES = {**SWEPT, "selection tree": Counted}
+# Pairs of labels, of rankings and of lists, and the published ways to count all pairs of labels.
+KINDS = ("squared_hinge", "hinge", "huber")
+NAMES = [f"{family} {kind}" for family in ("swept", "ranked", "listed") for kind in KINDS]
+NAMES += [f"published {way}" for way in (*COUNTINGS, "explicit", "red-black hinge")]
+
+
+def kind_of(name):
+    kind = name.split()[-1]
+    return kind if kind in KINDS else "squared_hinge"
+
+
+def of_kind(kind, pairs, **how):
+    smooth = {"epsilon": EPSILON} if kind == "huber" else {}
+    return loss_of_pairs("hinge" if smooth else kind, pairs, 2, **smooth, **how)
+
+
+def swept(rng, case, family="swept", way=None):
+    """Pairs of labels, with weights, gains and neighbors only, or without; and their list."""
+    queries, is_swept = case.queries, family == "swept"
+    u = c = None
+    if rng.random() < 0.5:
+        u = rng.integers(0, 4, len(case.labels)) / 2
+        c = rng.uniform(0.1, 2.0, queries.n_queries)
+    gain = queries.gather(case.labels) - 1.5 if is_swept and rng.random() < 0.5 else None
+    pairs = Pairs(queries, u, c, gain, bool(is_swept and rng.random() < 0.5))
+    found = [(i, j, omega) for i, j, omega in listed_of(pairs)]
+    if is_swept:
+        return of_kind(way, pairs), found
+    if way == "explicit":
+        return ExplicitPairs(pairs), found
+    return (TreeHinge if "hinge" in way else Counted)(pairs, way.split()[0]), found
+
+
+def listed_of(pairs):
+    """(i, j, ω) of every pair of positions, by the definition."""
+    queries = pairs.queries
+    for q, i, j in reference.pairs(queries.offsets, queries.levels, pairs.adjacent):
+        weight = 1.0 if pairs.query_weight is None else pairs.query_weight[q]
+        if pairs.row_weight is not None:
+            weight *= pairs.row_weight[i] * pairs.row_weight[j]
+        if pairs.gain is not None:
+            weight *= pairs.gain[i] - pairs.gain[j]
+        yield i, j, weight
+
+
+def ranked(rng, case, kind):
+    """Pairs of a ranking that a measure weighs."""
+    labels = np.abs(case.labels)
+    queries, weights = Queries.of(labels, case.qid), {}
+    if rng.random() < 0.5:
+        u, c = rng.random(len(labels)), rng.random(queries.n_queries)
+        weights = {"row_weight": u, "query_weight": c}
+    measure = swap_measure(str(rng.choice(["ndcg@3", "map", "err@4"])))
+    swaps = Swaps.of(queries, labels, rng.integers(0, 6, len(labels)) / 2.0, measure, **weights)
+    return of_kind(kind, swaps), list(ranked_pairs(swaps))
+
+
+def listed(rng, case, kind):
+    """Preferences, duplicates and reverses among them, weighted or not."""
+    n = len(case.labels)
+    pairs = rng.integers(0, n, (int(rng.integers(1, 40)), 2))
+    pairs[:, 1] = np.where(pairs[:, 0] == pairs[:, 1], (pairs[:, 1] + 1) % n, pairs[:, 1])
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], len(pairs)) + (np.arange(len(pairs)) == 0)
+    found = Preferences.of(pairs, weight if rng.random() < 0.5 else None)
+    loss = of_kind(kind, found, n_rows=n)
+    at = np.arange(n)
+    at[np.arange(n) if loss.order is None else loss.order] = np.arange(loss.n_positions)
+    weight = np.ones(len(found)) if found.weight is None else found.weight
+    return loss, list(zip(at[found.winners], at[found.losers], weight, strict=True))
 
 
 @st.composite
-def weighted_pairs(draw, name, ties=True, max_rows=30):
-    """Scores by position, and pairs with weights, gains and neighbors only, or without."""
-    case = draw(scored_queries(max_rows, ties))
-    queries = case.queries
+def cases(draw, name, ties=True, max_rows=30):
+    """A loss, scores by position, and all its pairs (i, j, ω) of positions."""
+    case = draw(scored_queries(max_rows, ties, min_rows=2))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    u = c = gain = None
-    if draw(st.booleans()):
-        u = rng.integers(0, 4, len(case.labels)) / 2
-        c = rng.uniform(0.1, 2.0, queries.n_queries)
-    adjacent = name in SWEPT and draw(st.booleans())
-    if name in SWEPT and draw(st.booleans()):
-        gain = queries.gather(case.labels) - 1.5
-    return case.z, Pairs(queries, u, c, gain, adjacent)
+    family, _, kind = name.partition(" ")
+    if family in ("swept", "published"):
+        loss, pairs = swept(rng, case, family, kind)
+    else:
+        loss, pairs = (ranked if family == "ranked" else listed)(rng, case, kind)
+    return loss, case.scores if loss.order is None else case.scores[loss.order], pairs
 
 
 def definition(name, z, pairs):
-    kind = "squared_hinge" if name == "selection tree" else name
-    queries = pairs.queries
-    return reference.pair_loss(
-        z,
-        queries.offsets,
-        queries.levels,
-        pairs.row_weight,
-        pairs.query_weight,
-        gain=pairs.gain,
-        adjacent=pairs.adjacent,
-        loss=kind,
-        epsilon=0.3,
-    )
+    return reference.listed_loss(z, pairs, loss=kind_of(name), epsilon=EPSILON)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", NAMES)
+@examples(40)
 @given(data=st.data())
 def test_value_sums_and_gradient_are_the_definition(name, data):
     """The gradient even at kinks of the slope, but for the hinge, which has no gradient there."""
-    z, pairs = data.draw(weighted_pairs(name))
-    point, truth = LOSSES[name](pairs).at(z), definition(name, z, pairs)
-    assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-11)
-    assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-11)
-    if name != "hinge":
-        assert_allclose(point.gradient, truth["gradient"], rtol=1e-12, atol=1e-10)
+    loss, z, pairs = data.draw(cases(name))
+    assert_allclose(loss.total_weight, sum(omega for _, _, omega in pairs), atol=1e-11)
+    point, truth = loss.at(z), definition(name, z, pairs)
+    for key in ("value", "sum_of_slacks", *(("gradient",) if "hinge" not in name[-6:] else ())):
+        assert_allclose(getattr(point, key), truth[key], rtol=1e-12, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", NAMES)
+@examples(40)
 @given(data=st.data())
 def test_curvature_is_the_definition(name, data):
-    z, pairs = data.draw(weighted_pairs(name, ties=False))
-    loss = LOSSES[name](pairs)
+    loss, z, pairs = data.draw(cases(name, ties=False))
     point, truth = loss.at(z), definition(name, z, pairs)
     v = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).normal(size=len(z))
-    assert_allclose(point.n_violations, truth["n_violations"], atol=1e-11)
-    assert_allclose(point.gradient, truth["gradient"], atol=1e-10)
-    if name == "hinge":
-        assert not loss.curvature(point, v).any()
-    else:
-        assert_allclose(loss.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
-    if name in SWEPT:
-        assert_allclose(point.total_curvature, truth["total_curvature"], atol=1e-11)
+    for key in ("n_violations", "gradient", "total_curvature"):
+        if hasattr(point, key):
+            assert_allclose(getattr(point, key), truth[key], atol=1e-10)
+    assert_allclose(loss.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
 
 
 @given(data=st.data(), epsilon=st.sampled_from([0.01, 0.25, 1.0]))
 def test_the_dual_point_of_huber_is_that_of_its_slopes(data, epsilon):
     """``a = clip(ξ/ε, 0, 1)``: its sum, and ``Σ ω [max(0, ξ) - aξ]``."""
-    z, pairs = data.draw(weighted_pairs("huber"))
-    loss = Huber(pairs, epsilon=epsilon)
+    known, z, pairs = data.draw(cases("swept huber"))
+    loss = Huber(known.pairs, epsilon=epsilon)
     point = loss.at(z)
-    dual, queries = loss.dual(point, loss.errors(point, z)), pairs.queries
+    dual, one = loss.dual(point, loss.errors(point, z)), known.pairs
     linear = slack = hinge = 0.0
-    one = Pairs(queries, pairs.row_weight, pairs.query_weight, pairs.gain, pairs.adjacent)
-    for weight, xi in slacks_of(z, one):
+    for i, j, weight in pairs:
+        xi = (1.0 - z[i]) + z[j]
         a = min(max(xi / epsilon, 0.0), 1.0)
         linear += weight * a
         slack += weight * (max(0.0, xi) - a * xi)
@@ -108,18 +161,6 @@ def test_the_dual_point_of_huber_is_that_of_its_slopes(data, epsilon):
     assert_allclose(loss.primal(point), hinge, rtol=1e-12, atol=1e-11)
     assert dual.largest == 1.0
     assert -1e-10 <= hinge - point.value <= epsilon / 2 * one.total_weight() + 1e-10
-
-
-def slacks_of(z, pairs):
-    """(ω, ξ) of every pair."""
-    queries = pairs.queries
-    for q, i, j in reference.pairs(queries.offsets, queries.levels, pairs.adjacent):
-        weight = 1.0 if pairs.query_weight is None else pairs.query_weight[q]
-        if pairs.row_weight is not None:
-            weight *= pairs.row_weight[i] * pairs.row_weight[j]
-        if pairs.gain is not None:
-            weight *= pairs.gain[i] - pairs.gain[j]
-        yield weight, (1.0 - z[i]) + z[j]
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 8, 9, 40, 300])
@@ -200,19 +241,6 @@ def test_a_point_does_not_depend_on_the_point_it_starts_from(case, seed):
     assert (a.gradient == b.gradient).all()
 
 
-def test_scores_that_differ_below_float32_are_sorted_in_double():
-    n = 3000
-    rng = np.random.default_rng(0)
-    z = 1.0 + rng.permutation(n) * 1e-12
-    queries = Queries.of(rng.integers(0, 50, n))
-    a, b = (
-        SquaredHinge(Pairs(queries)).at(z * 1e11),
-        Counted(Pairs(queries)).at(z * 1e11),
-    )
-    assert_allclose(a.value, b.value, rtol=1e-10)
-    assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs
-
-
 STORAGES = {
     "dense float32": lambda X: X.astype(np.float32),
     "dense float64": lambda X: X.astype(np.float64),
@@ -226,47 +254,38 @@ def _with_int64(X):
     return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
 
 
-@pytest.mark.parametrize("name", ["squared_hinge", "huber"])
+@pytest.mark.parametrize("name", [name for name in NAMES[:9] if "_hinge" in name or "hub" in name])
 @pytest.mark.parametrize("storage", STORAGES)
-@examples(40)
+@examples(25)
 @given(data=st.data(), n=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
 def test_products_with_the_rows_are_the_definition(storage, name, data, n, seed):
     """Fused products, explicit Hessian, scores and gradient, for rows in any order and storage."""
-    z, pairs = data.draw(weighted_pairs(name, ties=False))
-    queries = pairs.queries
+    loss, z, pairs = data.draw(cases(name, ties=False))
     rng = np.random.default_rng(seed)
-    X = rng.integers(-16, 17, (len(z), n)) / 8
+    n_rows = len(z) if loss.order is None else max(len(z), loss.order.max() + 1)
+    X = rng.integers(-16, 17, (n_rows, n)) / 8
     X[rng.random(X.shape) < 0.4] = 0
     rows = as_rows(STORAGES[storage](X))
-    by_position = X if queries.order is None else X[queries.order]
-    loss = SWEPT[name](pairs, n_threads=2)
-    point = loss.at(z)
-    H = definition(name, z, pairs)["hessian"]
+    by_position = X if loss.order is None else X[loss.order]
+    point, H = loss.at(z), definition(name, z, pairs)["hessian"]
     truth = by_position.T @ H @ by_position
     size = 1 + np.abs(truth).max()
     v = rng.normal(size=n)
     product, image = loss.hessian_product(rows, point, v)
     assert_allclose(product, truth @ v, atol=2e-5 * size * n)
-    has_pairs = np.repeat(queries.n_levels > 1, np.diff(queries.offsets))
-    assert_allclose(image, np.where(has_pairs, by_position @ v, 0), atol=1e-12)
+    is_seen = np.ones(len(z), dtype=bool)
+    if name.startswith("swept"):
+        is_seen = np.repeat(loss.queries.n_levels > 1, np.diff(loss.queries.offsets))
+    assert_allclose(image, np.where(is_seen, by_position @ v, 0), atol=1e-12)
     assert_allclose(loss.hessian_matrix(rows, point), truth, atol=2e-6 * size)
-    assert_allclose(_core.scores(rows.core, v, queries.order, 2), by_position @ v, atol=1e-12)
+    assert_allclose(rows.scores(v, loss.order, 2), by_position @ v, atol=1e-12)
     r = rng.normal(size=len(z))
-    assert_allclose(_core.gradient(rows.core, r, queries.order, 2), by_position.T @ r, atol=1e-11)
+    assert_allclose(rows.gradient(r, loss.order, 2), by_position.T @ r, atol=1e-11)
     diagonal = loss.hessian_diagonal(rows, point)
     assert (diagonal >= 0).all()
     assert (diagonal <= 2 * np.einsum("ij,ij->j", by_position**2, np.diag(H)[:, None]) + 1e-9).all()
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-def test_the_diagonal_is_near_the_exact_one(storage):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 6)) * (rng.random((400, 6)) < 0.5) + 100 * (np.arange(6) == 3)
-    queries = Queries.of(rng.integers(0, 4, 400), np.repeat(np.arange(8), 50))
-    loss, rows = SquaredHinge(Pairs(queries)), as_rows(STORAGES[storage](X))
-    point = loss.at(rng.normal(size=400))
-    exact = np.diagonal(SquaredHinge(Pairs(queries)).hessian_matrix(rows, point))
-    assert_allclose(loss.hessian_diagonal(rows, point), exact, rtol=0.1)
+    if name.startswith("listed"):
+        assert_allclose(diagonal, np.diagonal(truth), atol=1e-9 * size)
 
 
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1))
@@ -298,3 +317,16 @@ def test_the_core_refuses_arrays_that_do_not_fit():
         _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)
     with pytest.raises(ValueError, match="w has length 2, expected 3"):
         _core.scores(rows.core, np.zeros(2), None, 1)
+
+
+def test_scores_that_differ_below_float32_are_sorted_in_double():
+    n = 3000
+    rng = np.random.default_rng(0)
+    z = 1.0 + rng.permutation(n) * 1e-12
+    queries = Queries.of(rng.integers(0, 50, n))
+    a, b = (
+        SquaredHinge(Pairs(queries)).at(z * 1e11),
+        Counted(Pairs(queries)).at(z * 1e11),
+    )
+    assert_allclose(a.value, b.value, rtol=1e-10)
+    assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs

@@ -29,8 +29,17 @@ from linrank.judging.candidates import (
     own_contestants,
 )
 from linrank.methods import parameters as declared
-from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
-from linrank.methods.parameters import defaults_of, options_of
+from linrank.methods.base import (
+    METHODS,
+    Description,
+    Method,
+    Task,
+    Trained,
+    defaults_of,
+    method_named,
+    options_of,
+    register,
+)
 from linrank.models.linear import LinearModel
 from small_data import small
 
@@ -96,10 +105,6 @@ def fitted(name: str, X: Any, y: Any, qid: Any, n_jobs: int = 1, **weights: Any)
         return made(name, n_jobs=n_jobs).fit(X, y, qid=qid, **weights)
 
 
-def test_the_laws_are_about_every_method():
-    assert set(NAMED) == set(QUICK) == set(OWN)
-
-
 def test_an_unknown_method_is_told_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"'rank-svm'.*did you mean 'ranksvm'"):
         method_named("rank-svm")
@@ -143,15 +148,6 @@ class TestFit:
         one, three = (fitted(name, rows, y, qid, n_jobs=n) for n in (1, 3))
         np.testing.assert_array_equal(one.model_.coef, three.model_.coef)
         np.testing.assert_array_equal(one.objective_, three.objective_)  # nan is nan
-
-    def test_a_model_comes_back_from_its_file(self, name, storage, data, tmp_path):
-        X, y, qid = data
-        rows = STORAGES[storage](X)
-        ranker = fitted(name, rows, y, qid)
-        ranker.save(tmp_path / "model.json")
-        model = linrank.load_model(tmp_path / "model.json")
-        np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
-        np.testing.assert_equal(dict(model.training), dict(ranker.model_.training))
 
 
 def with_query_features(X: Any, qid: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -99,10 +99,6 @@ def test_labels_that_are_no_grades_are_of_one_query(labels):
     assert data_warnings(lambda: RankSVM().fit(X, labels)) == []
 
 
-def test_a_few_rows_may_be_one_query():
-    assert data_warnings(lambda: RankSVM().fit(X[:19], Y[:19])) == []
-
-
 @pytest.mark.parametrize("is_routed", [True, False])
 def test_groups_of_a_search_do_not_reach_the_ranker(is_routed):
     search = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
@@ -115,15 +111,6 @@ def test_groups_of_a_search_do_not_reach_the_ranker(is_routed):
     assert "pass qid= to fit of the search, or params={'qid': qid} to cross_validate" in str(
         said.message
     )
-
-
-def test_a_pipeline_and_cross_validate_are_told_too(routing):
-    ranker = make_pipeline(StandardScaler(), RankSVM())
-    found = data_warnings(
-        lambda: cross_validate(ranker, X, Y, cv=GroupKFold(3), params={"groups": QID})
-    )
-    assert len(found) == 1
-    assert "groups= reaches the splitter alone" in str(found[0].message)
 
 
 def test_one_query_in_a_search_is_said_by_none_or_by_one_id(routing):

@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
-from linrank.pairs import Cells, Selection, chosen_sizes, closest, distinct, pruned, random, without
+from linrank.pairs import Cells, Selection, closest, pruned, random, without
 from linrank.system import resources as memory
 from strategies import scored_queries
 
@@ -118,19 +118,6 @@ def test_blocks_number_the_pairs_of_a_difference(case, difference):
         assert sorted(found) == sorted(expected)
 
 
-def test_the_count_of_body_fat():
-    """126 rows with 13 labels twice: 112 neighbors, and two more for each double inside."""
-    y = np.concatenate([np.arange(113), np.arange(1, 105, 8)]).astype(float)
-    assert (len(y), len(np.unique(y, return_counts=True)[1])) == (126, 113)
-    assert Queries.of(y).n_pairs == 7862
-    assert len(closest(y)) == 138
-    assert chosen_sizes(Queries.of(y), "pruned") == {
-        "n_closest": 138,
-        "n_random": 138,
-        "n_pairs": 276,
-    }
-
-
 # ---- how it is drawn ----------------------------------------------------------------------------
 
 
@@ -148,7 +135,7 @@ def draws(n_draws: int, **sizes: Any) -> Iterator[list[Pair]]:
     """What is chosen by one seed after the other."""
     asked = {name: ("n", n) for name, n in sizes.items()}
     selection = Selection.of(Queries.of(LABELS, QUERIES), **asked)
-    return (listed(replace(selection, seed=seed).listed()) for seed in range(n_draws))
+    return (listed(replace(selection, seed=seed).list_pairs()) for seed in range(n_draws))
 
 
 LABELS, QUERIES = [2, 0, 1, 5, 1, 3], ["a", "b", "a", "b", "a", "a"]  # 5 pairs of a, 1 of b
@@ -160,17 +147,6 @@ def test_the_others_are_drawn_uniformly_whatever_was_cut():
     for found in draws(900, closest=2, drawn=2):
         drawn[frozenset(found[:2]), frozenset(found[2:])] += 1
     check_uniform(drawn, 6 * 6)
-
-
-@pytest.mark.parametrize(("end", "n"), [(5, 1), (5, 2), (5, 3), (5, 5), (6, 3)])
-def test_distinct_numbers_are_a_uniform_set(end, n):
-    drawn = Counter()
-    rng = np.random.default_rng(1)
-    for _ in range(800):
-        found = distinct(end, n, rng)
-        assert (np.diff(found) > 0).all()
-        drawn[tuple(found.tolist())] += 1
-    check_uniform(drawn, math.comb(end, n))
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 40))

@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 import linrank
 from explicit_pairs import ExplicitPairs
-from linrank import ConvergenceWarning, NoPairsError, _core
+from linrank import ConvergenceWarning, _core
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.objective import Ridge, Risk, Sum
@@ -24,10 +21,9 @@ from linrank.ranksvm.path import train_path
 from linrank.ranksvm.train import Problem
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
-from papers import RankSVM, ranksvm_path
+from papers import ranksvm_path
 from real_data import mq2008
-from small_data import small, weighted
-from strategies import datasets
+from small_data import small
 
 GRID = [1e-4, 1e-2, 0.1, 1.0, 30.0]
 
@@ -37,30 +33,6 @@ def results(data: Dataset, Cs=GRID, **options):
 
 
 # ---- the models and their certificates ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", ["newton", "tron"])
-@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
-def test_every_model_is_the_optimum_to_its_gap(data, solver):
-    found = results(data, solver=solver)
-    for C, result in zip(GRID, found, strict=True):
-        truth, _ = ExplicitPairs.of(data).optimum(C)
-        assert result.converged
-        assert result.stopped == "tolerance"
-        assert result.gap <= 1e-4 * result.value
-        assert -1e-9 * truth <= result.value - truth <= result.gap + 1e-9 * truth
-
-
-@given(datasets(max_rows=16, weights=True), st.sampled_from([1e-2, 1e-4, 1e-7]))
-def test_gaps_are_true_on_random_problems(data, tol):
-    if data.queries.n_pairs == 0:
-        return
-    Cs = [0.01, 0.03, 1.0, 1.1, 50.0]
-    for C, result in zip(Cs, results(data, Cs, tol=tol), strict=True):
-        truth = ranksvm.train(data, C=C, tol=1e-12).value
-        assert result.converged
-        assert result.gap <= tol * result.value
-        assert result.value - truth <= result.gap + 1e-9 * truth
 
 
 REGIMES = {
@@ -84,40 +56,6 @@ def test_all_regimes_equal_cold_fits(regime, monkeypatch):
         assert result.value >= cold.value * (1 - 1e-9)
 
 
-def test_the_sample_grows_where_it_disappoints(monkeypatch):
-    data = make_ranking(900, (5, 20), 8, random_state=3)
-    sizes = []
-    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
-    original = Problem.sample
-    monkeypatch.setattr(Problem, "sample", lambda self, n: sizes.append(n) or original(self, n))
-    preconditioner = planning.carried(Problem.of(data, 0.5))
-    point = Problem.of(data, 0.5).objective().at(np.zeros(8))
-    for n_last in (0, 5, 50, 9):
-        preconditioner.at(point, n_last)
-    assert sizes == [sizes[0], 4 * sizes[0], 16 * sizes[0]]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"scale": "standard"},
-        {"query_normalization": "pairs"},
-        {"pairs": "adjacent"},
-        {"pair_weighting": "gain_diff"},
-    ],
-)
-def test_path_equals_the_estimator(options):
-    data = weighted(small(4))
-    weight = dict(zip(data.queries.ids.tolist(), np.linspace(0.5, 2, 12).tolist(), strict=True))
-    arguments = {"qid": data.qid, "sample_weight": data.weight, "query_weight": weight}
-    found = ranksvm_path(data.X, data.y, Cs=GRID, tol=1e-9, **arguments, **options)
-    for k, C in enumerate(GRID):
-        cold = RankSVM(C=C, tol=1e-11, **options).fit(data.X, data.y, **arguments)
-        assert_allclose(found.objectives[k], cold.objective_, rtol=1e-9)
-        assert_allclose(found.coefs[k], cold.coef_, atol=1e-3 * np.abs(cold.coef_).max())
-
-
 @pytest.mark.parametrize("options", [{"loss": "hinge"}, {"solver": "bundle"}])
 def test_other_losses_and_solvers_are_certified_too(options):
     data = small(4)
@@ -129,24 +67,6 @@ def test_other_losses_and_solvers_are_certified_too(options):
         assert -1e-6 * best <= found.objectives[k] - best <= found.gaps[k] + 1e-6 * best
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize(
-    "options", [{"positive": True}, {"coef_bounds": (-0.05, 0.1), "scale": "standard"}], ids=str
-)
-def test_bounds_hold_for_every_C(loss, options):
-    data = small(4)
-    low, high = options.get("coef_bounds", (0.0, np.inf))
-    Cs = [0.01, 0.1, 1.0]
-    found = ranksvm_path(data.X, data.y, data.qid, Cs=Cs, loss=loss, tol=1e-4, **options)
-    assert found.converged.all(), found.messages
-    assert (found.gaps <= 1e-4 * found.objectives).all()
-    assert ((low <= found.coefs) & (found.coefs <= high)).all()
-    for k, C in enumerate(Cs):
-        best = RankSVM(C, loss=loss, tol=1e-7, **options).fit(data.X, data.y, qid=data.qid)
-        distance = found.objectives[k] - best.objective_
-        assert -1e-6 * best.objective_ <= distance <= found.gaps[k] + 1e-6 * best.objective_
-
-
 def test_bounds_need_a_solver_that_has_them():
     data = small(4)
     with pytest.raises(ValueError, match="solver='bundle' cannot keep bounds"):
@@ -155,58 +75,7 @@ def test_bounds_need_a_solver_that_has_them():
     assert_allclose(found.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
-@pytest.mark.parametrize("labeled", [True, False])
-def test_preferences_beside_labels_or_alone(labeled):
-    data = small(4)
-    if not labeled:
-        data = replace(data, labels=np.zeros(data.n_rows))
-    listed = np.random.default_rng(0).permutation(data.n_rows)[:20].reshape(-1, 2)
-    for C, result in zip(GRID, results(data, preferences=listed), strict=True):
-        best = ranksvm.train(data, C=C, preferences=listed, tol=1e-10).value
-        assert result.gap <= 1e-4 * result.value
-        assert -1e-9 * best <= result.value - best <= result.gap
-
-
-def test_scaling_by_query_and_group_sizes():
-    data = small(5)
-    sizes = np.diff(data.queries.offsets)
-    a = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1, 1], scale="query")
-    b = ranksvm_path(data.X, data.y, group=sizes, Cs=[0.1, 1], scale="query")
-    assert_array_equal(a.coefs, b.coefs)
-    cold = RankSVM(C=1, tol=1e-10, scale="query").fit(data.X, data.y, qid=data.qid)
-    assert_allclose(a.objectives[1], cold.objective_, rtol=1e-4)
-
-
-def test_the_threads_change_nothing():
-    data = make_ranking(300, (20, 60), 100, random_state=1)
-    assert data.rows.nbytes > 4_000_000
-    one, two = (ranksvm_path(data.X, data.y, data.qid, n_jobs=n) for n in (1, 2))
-    assert_array_equal(one.coefs, two.coefs)
-    assert_array_equal(one.gaps, two.gaps)
-    assert_array_equal(one.n_hvp, two.n_hvp)
-
-
-def test_sparse_equals_dense():
-    data = make_ranking(50, 12, 30, density=0.2, random_state=2)
-    a = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-10)
-    b = ranksvm_path(data.X.toarray(), data.y, data.qid, Cs=GRID, tol=1e-10)
-    assert sparse.issparse(data.X)
-    assert_allclose(a.objectives, b.objectives, rtol=1e-9)
-
-
 # ---- the pieces ---------------------------------------------------------------------------------
-
-
-def test_a_point_of_another_C_is_the_point_computed_anew():
-    data = small(6)
-    problem = Problem.of(data, 0.3)
-    w = np.random.default_rng(0).normal(size=5)
-    moved = problem.objective().at(w).reweighted(7.0)
-    fresh = Problem.of(data, 2.1).objective().at(w)
-    assert_allclose(moved.value, fresh.value, rtol=1e-14)
-    assert_allclose(moved.gradient, fresh.gradient, rtol=1e-12)
-    assert_allclose(moved.hvp(w)[0], fresh.hvp(w)[0], rtol=1e-12)
-    assert_allclose(duality_gap(moved), duality_gap(fresh), rtol=1e-9)
 
 
 def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
@@ -290,27 +159,6 @@ def test_wrong_grids(Cs, message):
         ranksvm_path(data.X, data.y, data.qid, Cs=Cs)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tol": 0}, "tol must be a finite number > 0, got 0"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
-        ({"solver": "sgd"}, "solver must be .* got 'sgd'"),
-        ({"scale": "log"}, "log"),
-        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
-    ],
-)
-def test_wrong_options(options, message):
-    data = small()
-    with pytest.raises(ValueError, match=message):
-        ranksvm_path(data.X, data.y, data.qid, **options)
-
-
-def test_no_pairs():
-    with pytest.raises(NoPairsError, match="none of the 3 queries"):
-        ranksvm_path(np.eye(3), [1, 2, 3], [1, 2, 3])
-
-
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 def test_a_callback_ends_the_path(solver):
     data, seen = small(), []
@@ -356,13 +204,6 @@ def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
     best = ranksvm.train(wide, tol=1e-10).value
     assert start.value - best <= duality_gap(start) * (1 + 1e-9)
     assert duality_gap(start) <= start.value * (1 + 1e-12)
-
-
-def test_features_without_information_give_zero_models():
-    data = small()
-    found = ranksvm_path(np.ones((data.n_rows, 3)), data.y, data.qid, Cs=[0.1, 1.0])
-    assert_array_equal(found.coefs, np.zeros((2, 3)))
-    assert found.converged.all()
 
 
 # ---- real data ----------------------------------------------------------------------------------

@@ -26,8 +26,7 @@ from linrank import ConvergenceWarning, NoPairsError, PerQueryRanker, _core, eva
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.estimators.model_selection import QueryKFold
-from linrank.estimators.topic_models import TopicLabels, Trainer
-from linrank.estimators.topics import Progress, for_each, top_rows
+from linrank.estimators.topics import Progress, TopicLabels, Trainer, map_threads, top_rows
 from linrank.stochastic.samplers import pair_sampler
 from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker
@@ -70,34 +69,40 @@ def seen():
 # ---- a topic is a fit of its own -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"pair_weighting": "grade_diff"}])
-def test_each_model_is_that_of_a_fit_alone(X, Y, options):
-    ranker = PerQueryRanker(RankSVM(0.1, **options), n_jobs=2).fit(X, Y)
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(RankSVM(0.1, **options) for options in ({}, {"loss": "hinge"})),
+        DominationRanker(alpha=2.0, margin=0.5),
+        DominationRanker("l2", alpha=2.0),
+        DominationRanker(alpha=2.0, feature_induction=2),
+        SGDRanker("hybrid", n_steps=3000, average=True),
+    ],
+    ids=repr,
+)
+def test_each_model_is_that_of_a_fit_alone(X, Y, one):
+    ranker = PerQueryRanker(one, n_jobs=2, random_state=7).fit(X, Y)
     for t in range(N_TOPICS):
-        alone = RankSVM(0.1, **options).fit(X, Y[:, t])
+        alone = clone(one).set_params(random_state=seed_of_part(7, t, FIT)).fit(X, Y[:, t])
         assert_array_equal(ranker.models_[t].coef, alone.coef_)
-        assert ranker.models_[t].training["objective"] == alone.objective_
+        assert ranker.n_nonzero_[t] == np.count_nonzero(alone.coef_)
+        assert ranker.models_[t].training["objective"] == alone.model_.training["objective"]
         assert_array_equal(ranker.decision_function(X)[:, t], alone.decision_function(X))
     assert ranker.converged_.all()
     assert_array_equal(ranker.topics_, np.arange(N_TOPICS))
+    assert not hasattr(ranker.estimator, "coef_")  # a copy was fitted
+    with pytest.raises(NotFittedError):
+        clone(ranker).predict(X)
 
 
-def test_each_descent_is_that_of_the_seed_of_its_topic(X, Y):
-    descent = SGDRanker("hybrid", n_steps=3000, average=True)
-    ranker = PerQueryRanker(descent, random_state=7).fit(X, Y)
-    for t in range(N_TOPICS):
-        alone = clone(descent).set_params(random_state=seed_of_part(7, t, FIT)).fit(X, Y[:, t])
-        assert_array_equal(ranker.models_[t].coef, alone.coef_)
-
-
-@pytest.mark.parametrize("options", [{}, {"penalty": "l2"}, {"feature_induction": 2}])
-def test_each_domination_model_is_that_of_a_fit_alone(X, Y, options):
-    one = DominationRanker(alpha=2.0, margin=0.5, **options)
-    ranker = PerQueryRanker(one, n_jobs=2).fit(X, Y)
-    for t in range(N_TOPICS):
-        alone = clone(one).fit(X, Y[:, t])
-        assert_array_equal(ranker.models_[t].coef, alone.coef_)
-        assert ranker.n_nonzero_[t] == alone.n_nonzero_
+def test_bounds_hold_for_raw_features_called_by_name(X, Y):
+    frame = pd.DataFrame(X * 10, columns=list("abcdef"))
+    bounds = {"a": (-0.01, 0.01), "c": (0, None)}
+    one = RankSVM(0.1, scale="standard", coef_bounds=bounds, tol=1e-8)
+    coef = PerQueryRanker(one).fit(frame, Y).coef_.toarray()
+    alone = [clone(one).fit(frame, Y[:, t]).coef_ for t in range(N_TOPICS)]
+    assert_allclose(coef, alone, rtol=1e-4, atol=1e-9)
+    assert (np.abs(coef[:, 0]) == 0.01).any()  # they bind
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
@@ -110,21 +115,6 @@ def test_rows_are_scaled_once_and_models_score_raw_ones(X, Y, scale, layout):
         assert_allclose(ranker.models_[t].coef, alone.coef_, rtol=1e-5)
         assert ranker.models_[t].scaling.kind == scale
         assert_array_equal(ranker.models_[t].scaling.factors, alone.model_.scaling.factors)
-
-
-def test_bounds_hold_for_raw_features_called_by_name(X, Y):
-    frame = pd.DataFrame(X * 10, columns=list("abcdef"))
-    bounds = {"a": (-0.01, 0.01), "c": (0, None)}
-    one = RankSVM(0.1, scale="standard", coef_bounds=bounds, tol=1e-8)
-    ranker = PerQueryRanker(one).fit(frame, Y)
-    for t in range(N_TOPICS):
-        assert_allclose(
-            ranker.models_[t].coef, clone(one).fit(frame, Y[:, t]).coef_, rtol=1e-4, atol=1e-9
-        )
-    coef = ranker.coef_.toarray()
-    assert (np.abs(coef[:, 0]) <= 0.01).all()
-    assert (coef[:, 2] >= 0).all()
-    assert (np.abs(coef[:, 0]) == 0.01).any()  # they bind
 
 
 @examples(25)
@@ -161,7 +151,14 @@ def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
 
 @pytest.mark.parametrize("sampling", [None, 0.3])
 @pytest.mark.parametrize(
-    "estimator", [RankSVM(0.1), SGDRanker("pa", n_steps=500), DominationRanker()]
+    "estimator",
+    [
+        RankSVM(0.1),
+        SGDRanker("pa", n_steps=500),
+        SGDRanker(sampling="query-level", n_steps=500),
+        DominationRanker(),
+    ],
+    ids=repr,
 )
 def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
     fits = [
@@ -175,14 +172,6 @@ def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
     first, again = fits[0].coef_.toarray()[[0, N_TOPICS]]
     is_random = sampling is not None or isinstance(estimator, SGDRanker)
     assert (first != again).any() == is_random  # each topic has a seed of its own
-
-
-def test_the_seed_of_the_estimator_counts_if_there_is_no_other(X, Y):
-    one = SGDRanker(n_steps=300, random_state=5)
-    a, b = (PerQueryRanker(one).fit(X, Y).coef_.toarray() for _ in range(2))
-    assert_array_equal(a, b)
-    c, d = (PerQueryRanker(SGDRanker(n_steps=300)).fit(X, Y).coef_.toarray() for _ in range(2))
-    assert (c != d).any()
 
 
 # ---- PAMIR ---------------------------------------------------------------------------------------
@@ -285,26 +274,6 @@ def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
     assert_allclose(learnt.values, by_hand.coef_[learnt.columns], rtol=1e-9)
 
 
-def test_sampled_negatives_weigh_what_all_of_them_did():
-    """C keeps its meaning: weighted, samples agree with the whole; unweighted, far from it."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 3))
-    y = (X @ [1.0, 0.5, 0.0] + rng.standard_normal(4000) > 2.5).astype(float)
-    C = 0.1 / Queries.of(y).n_pairs
-    whole = RankSVM(C).fit(X, y).coef_
-    sampled = PerQueryRanker(RankSVM(C), negative_sampling=0.25, random_state=0).fit(X, y[:, None])
-    assert_allclose(
-        np.linalg.norm(sampled.coef_.toarray() - whole), 0, atol=0.05 * np.linalg.norm(whole)
-    )
-
-
-@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "roc"])
-def test_samplings_of_descent_go_with_sampled_negatives(X, Y, sampling):
-    descent = SGDRanker("pa", sampling=sampling, n_steps=2000, average=True)
-    ranker = PerQueryRanker(descent, negative_sampling=0.5, random_state=0).fit(X, Y)
-    assert ranker.score(X, Y) > 0.8
-
-
 # ---- scores, ranks, measures ---------------------------------------------------------------------
 
 
@@ -386,24 +355,13 @@ def test_a_topic_of_equal_labels_has_no_model_and_scores_zero(X, Y):
     assert np.isnan(ranker.fit_seconds_).tolist() == [False, True, False, True, False]
     assert ranker.n_nonzero_.tolist() == [6, 0, 6, 0, 6]
     assert "2 without a model" in repr(ranker.models_)
+    assert len(ranker.models_[1:4]) == 3
+    with pytest.raises(IndexError):
+        ranker.models_[N_TOPICS]
     # Relevant rows that come first in the input are no merit of scores that are all equal.
     first = np.zeros((N_ROWS, N_TOPICS))
     first[:12] = 1
     assert_allclose(ranker.evaluate(X, first, "p@10").per_query["p@10"][1], 0.1)
-
-
-def test_coefficients_are_kept_sparse(Y):
-    X = np.zeros((N_ROWS, 50), dtype=np.float32)
-    X[:, ::10] = np.random.default_rng(0).standard_normal((N_ROWS, 5))
-    ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
-    assert isinstance(ranker.coef_, sparse.csr_array)
-    assert ranker.coef_.shape == (N_TOPICS, 50)
-    assert ranker.n_nonzero_.tolist() == [5] * N_TOPICS
-    assert set(ranker.coef_.indices) == {0, 10, 20, 30, 40}
-    assert len(ranker.models_[1:4]) == 3
-    assert_array_equal(ranker.models_[-1].coef, ranker.coef_.toarray()[-1])
-    with pytest.raises(IndexError):
-        ranker.models_[N_TOPICS]
 
 
 def test_models_are_saved_one_by_one(X, Y, tmp_path):
@@ -416,32 +374,6 @@ def test_models_are_saved_one_by_one(X, Y, tmp_path):
     assert_array_equal(model.predict(frame), ranker.decision_function(frame, topics="x")[:, 0])
     copy = pickle.loads(pickle.dumps(ranker))
     assert_array_equal(copy.predict(frame), ranker.predict(frame))
-
-
-# ---- scikit-learn --------------------------------------------------------------------------------
-
-
-def test_parameters_reach_the_estimator_inside(X, Y):
-    ranker = PerQueryRanker(RankSVM()).set_params(estimator__C=0.5, negative_sampling=0.5)
-    again = clone(ranker)
-    assert again.get_params()["estimator__C"] == 0.5
-    assert again.estimator is not ranker.estimator
-    ranker.fit(X, Y)
-    assert not hasattr(ranker.estimator, "coef_")  # a copy was fitted
-    assert ranker.models_[0].training["C"] == 0.5
-    with pytest.raises(NotFittedError):
-        again.predict(X)
-
-
-def test_features_are_checked_by_name_and_number(X, Y):
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    ranker = PerQueryRanker(RankSVM(0.1)).fit(frame, Y)
-    assert ranker.feature_names_in_.tolist() == list("abcdef")
-    with pytest.raises(ValueError, match="feature names should match"):
-        ranker.predict(frame[list("fedcba")])
-    ranker.fit(X, Y)
-    with pytest.raises(ValueError, match="has 5 features, but PerQueryRanker is expecting 6"):
-        ranker.predict(X[:, :5])
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -473,44 +405,32 @@ def test_bad_labels_are_named(X, labels, message):
         PerQueryRanker(RankSVM()).fit(X, labels)
 
 
-@pytest.mark.parametrize(
-    ("topics", "error", "message"),
-    [
-        (["a", "b"], ValueError, "Y has 5 columns but topics has 2 names"),
-        (list("abcda"), ValueError, "the topic 'a' occurs twice"),
-        ("abcde", TypeError, "topics must be a sequence of names, got 'abcde'"),
-    ],
+SHARE, LINEAR = (
+    "must be None or a share > 0 and <= 1",
+    "estimator must be a linear ranker of linrank",
 )
-def test_bad_names_of_topics_are_refused(X, Y, topics, error, message):
-    with pytest.raises(error, match=message):
-        PerQueryRanker(RankSVM()).fit(X, Y, topics=topics)
-
-
-@pytest.mark.parametrize("share", [0, -0.5, 1.5, np.nan, "half", True])
-def test_a_share_of_negatives_is_a_share(X, Y, share):
-    with pytest.raises(ValueError, match="negative_sampling must be None or a share > 0 and <= 1"):
-        PerQueryRanker(RankSVM(), negative_sampling=share).fit(X, Y)
-
-
-@pytest.mark.parametrize("estimator", [RankSVM, QueryKFold(3), None, "RankSVM"])
-def test_only_linear_rankers_are_taken(X, Y, estimator):
-    with pytest.raises(TypeError, match="estimator must be a linear ranker of linrank"):
-        PerQueryRanker(estimator).fit(X, Y)
 
 
 @pytest.mark.parametrize(
-    ("estimator", "sampling", "message"),
+    ("estimator", "given", "message"),
     [
-        (RankSVM(early_stopping=True), None, "early_stopping=True needs validation data"),
-        (RankSVM(scale="query"), None, "use scale='minmax'"),
-        (SGDRanker(sampling="rejection"), 0.5, "use sampling='pairs'"),
-        (DominationRanker(negative_sampling=0.5), 0.5, "negatives would be sampled twice"),
-        (RankSVM(-1), None, r"topic 0: C must be a finite number > 0, got -1"),
+        (RankSVM(), {"topics": ["a", "b"]}, "Y has 5 columns but topics has 2 names"),
+        (RankSVM(), {"topics": list("abcda")}, "the topic 'a' occurs twice"),
+        (RankSVM(), {"topics": "abcde"}, "topics must be a sequence of names, got 'abcde'"),
+        *((RankSVM(), {"share": share}, SHARE) for share in (0, -0.5, 1.5, np.nan, "half", True)),
+        *((wrong, {}, LINEAR) for wrong in (RankSVM, QueryKFold(3), None, "RankSVM")),
+        (RankSVM(early_stopping=True), {}, "early_stopping=True needs validation data"),
+        (RankSVM(scale="query"), {}, "use scale='minmax'"),
+        (SGDRanker(sampling="rejection"), {"share": 0.5}, "use sampling='pairs'"),
+        (DominationRanker(negative_sampling=0.5), {"share": 0.5}, "would be sampled twice"),
+        (RankSVM(-1), {}, r"topic 0: C must be a finite number > 0, got -1"),
     ],
+    ids=str,
 )
-def test_options_that_do_not_go_with_topics_are_refused(X, Y, estimator, sampling, message):
-    with pytest.raises(ValueError, match=message):
-        PerQueryRanker(estimator, negative_sampling=sampling).fit(X, Y)
+def test_what_does_not_go_with_topics_is_refused(X, Y, estimator, given, message):
+    share = given.pop("share", None)
+    with pytest.raises((ValueError, TypeError), match=message):
+        PerQueryRanker(estimator, negative_sampling=share).fit(X, Y, **given)
 
 
 class Fragile(RankSVM):
@@ -544,7 +464,7 @@ def test_topics_that_do_not_converge_are_told_once(X, Y):
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 def test_the_loop_does_every_item_once_and_tells(n_threads):
     done, told = [], []
-    for_each(50, done.append, n_threads, told.append)
+    map_threads(50, done.append, n_threads, told.append)
     assert sorted(done) == list(range(50))
     assert told[-1] == 50
 
@@ -563,7 +483,7 @@ def test_the_loop_raises_the_error_of_the_lowest_item():
         done.append(i)
 
     with pytest.raises(ValueError, match=r"^0$"):
-        for_each(1000, work, 2)
+        map_threads(1000, work, 2)
     assert len(done) < 1000
 
 
@@ -575,19 +495,7 @@ def test_the_loop_passes_on_what_no_handler_of_errors_catches(error):
 
     n_before = threading.active_count()
     with pytest.raises(error):
-        for_each(10, work, 2)
-    assert threading.active_count() == n_before
-
-
-def test_an_error_of_the_progress_ends_the_threads():
-    n_before, is_free = threading.active_count(), threading.Event()
-
-    def fail(n_done):
-        is_free.set()
-        raise ValueError("no more paper")
-
-    with pytest.raises(ValueError, match="no more paper"):
-        for_each(10**6, lambda i: is_free.wait(1e-3), 2, fail)
+        map_threads(10, work, 2)
     assert threading.active_count() == n_before
 
 
@@ -605,13 +513,6 @@ def test_progress_says_how_long_it_may_take(capsys):
         "linrank: 2 of 10 topics, 6.0 s, about 24 s left",
         "linrank: 10 of 10 topics, 6.0 s",
     ]
-
-
-def test_verbose_reports_and_silence_is_the_default(X, Y, capsys):
-    PerQueryRanker(RankSVM(verbose=1)).fit(X, Y)
-    assert capsys.readouterr().err == ""
-    PerQueryRanker(RankSVM(), verbose=1).fit(X, Y)
-    assert "5 of 5 topics" in capsys.readouterr().err
 
 
 INTERRUPTED = """

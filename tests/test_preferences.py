@@ -7,120 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
-import reference
-from hypothesis_profiles import examples
 from linrank import Preferences, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.losses.base import PreferenceHuber, PreferenceSquaredHinge
 from linrank.ranksvm.train import sample_preferences, train
-from linrank.solvers.conjugate import Diagonal, Explicit, Plain
-from linrank.solvers.newton import newton
-from linrank.solvers.result import duality_gap
 from papers import RankSVM
-from strategies import datasets
 
 EPSILON = 0.3
-LOSSES = {
-    "squared_hinge": PreferenceSquaredHinge,
-    "hinge": PreferenceHinge,
-    "huber": lambda preferences, n_rows, n_threads=1: PreferenceHuber(
-        preferences, n_rows, n_threads, epsilon=EPSILON
-    ),
-}
-
-
-@st.composite
-def preferences_of(draw, n_rows):
-    """Pairs of different rows, duplicates and reverses among them, weighted or not."""
-    pair = st.tuples(st.integers(0, n_rows - 1), st.integers(1, n_rows - 1)).map(
-        lambda p: (p[0], (p[0] + p[1]) % n_rows)
-    )
-    pairs = draw(st.lists(pair, min_size=1, max_size=40))
-    if draw(st.booleans()):
-        return Preferences.of(pairs)
-    weight = draw(
-        st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=len(pairs), max_size=len(pairs))
-    )
-    weight[0] = 1.5
-    return Preferences.of(pairs, weight)
-
-
-@st.composite
-def cases(draw):
-    """Rows, preferences between them, and scores on a grid of quarters: ties, margins of 1."""
-    data = draw(datasets(max_rows=12).filter(lambda d: d.n_rows > 1))
-    grid = st.integers(-8, 8).map(lambda k: k / 4)
-    scores = draw(st.lists(grid, min_size=data.n_rows, max_size=data.n_rows))
-    return data, draw(preferences_of(data.n_rows)), np.array(scores)
-
-
-def triples(preferences):
-    weight = np.ones(len(preferences)) if preferences.weight is None else preferences.weight
-    return list(zip(preferences.winners, preferences.losers, weight, strict=True))
 
 
 # ---- the loss -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@given(case=cases(), n_threads=st.sampled_from([1, 3]))
-def test_loss_equals_the_sum_over_the_list(name, case, n_threads):
-    data, preferences, z = case
-    loss = LOSSES[name](preferences, data.n_rows, n_threads)
-    at = slice(None) if loss.order is None else loss.order
-    point = loss.at(z[at])
-    truth = reference.listed_loss(z, triples(preferences), loss=name, epsilon=EPSILON)
-    for key in ("value", "sum_of_slacks", "n_violations", "total_curvature"):
-        assert_allclose(getattr(point, key), truth[key], atol=1e-12)
-    gradient = np.zeros(data.n_rows)
-    gradient[at] = point.gradient
-    assert_allclose(gradient, truth["gradient"], atol=1e-12)
-    v = np.linspace(-1.0, 2.0, data.n_rows)
-    product = np.zeros(data.n_rows)
-    product[at] = loss.curvature(point, v[at])
-    assert_allclose(product, truth["hessian"] @ v, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@given(case=cases())
-def test_hessians_equal_the_sum_over_the_list(name, case):
-    data, preferences, z = case
-    X = data.X.toarray() if sparse.issparse(data.X) else data.X
-    loss = LOSSES[name](preferences, data.n_rows)
-    point = loss.at(z if loss.order is None else z[loss.order])
-    hessian = reference.listed_loss(z, triples(preferences), loss=name, epsilon=EPSILON)["hessian"]
-    truth = X.astype(float).T @ hessian @ X.astype(float)
-    assert_allclose(loss.hessian_matrix(data.rows, point), truth, atol=1e-10)
-    assert_allclose(loss.hessian_diagonal(data.rows, point), np.diagonal(truth), atol=1e-10)
-    v = np.linspace(-1.0, 1.0, data.n_features)
-    product, image = loss.hessian_product(data.rows, point, v)
-    assert_allclose(product, truth @ v, atol=1e-10)
-    assert_allclose(image, (X @ v) if loss.order is None else (X @ v)[loss.order], atol=1e-12)
-
-
-@given(case=cases())
-def test_huber_certifies_the_hinge(case):
-    """The dual point of the smoothed loss bounds the hinge, whatever the point."""
-    data, preferences, _ = case
-    w = np.linspace(-0.5, 0.5, data.n_features)
-    rows = data.rows
-    smooth = Sum(Ridge(), Risk(rows, LOSSES["huber"](preferences, data.n_rows), 1.0)).at(w)
-    hinge = Sum(Ridge(), Risk(rows, PreferenceHinge(preferences, data.n_rows), 1.0))
-    assert_allclose(smooth.primal, hinge.at(w).value, atol=1e-12)
-    bound = smooth.primal - duality_gap(smooth)
-    for t in (0.0, 0.3, 1.0, -1.0):
-        assert bound <= hinge.at(t * w).value + 1e-9
-
-
-def test_a_shift_of_all_scores_costs_no_digits():
-    preferences = Preferences.of([[0, 1], [2, 1], [1, 2]])
-    loss = PreferenceSquaredHinge(preferences, 3)
-    z = np.array([0.25, 0.5, -0.125])
-    assert loss.at(z).value == loss.at(z + 2.0**30).value
 
 
 def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
@@ -176,38 +74,6 @@ def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale
     assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
 
 
-@pytest.mark.parametrize("solver", ["newton", "bundle"])
-def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs, solver):
-    settings = {"loss": "hinge", "solver": solver, "tol": 1e-6, "max_iter": 2000}
-    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
-    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs)
-    assert_allclose(by_pair.objective_, by_label.objective_, rtol=2e-6)
-    assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
-    both = fit(**settings).fit_pairs(graded.X, all_pairs, y=graded.y, qid=graded.qid)
-    double = fit(**settings, C=0.2).fit(graded.X, graded.y, qid=graded.qid)
-    assert_allclose(both.objective_, double.objective_, rtol=2e-6)
-    assert both.duality_gap_ <= 1e-6 * both.objective_
-
-
-def test_neighboring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
-    settings = {"pairs": "adjacent", "pair_weighting": "grade_diff"}
-    mixed = fit(**settings).fit_pairs(graded.X, all_pairs[:9], y=graded.y, qid=graded.qid)
-    labels = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
-    assert mixed.n_pairs_ == labels.n_pairs_ + 9
-    assert labels.objective_ < mixed.objective_
-
-
-def test_a_weight_is_a_repetition(graded, all_pairs):
-    some = all_pairs[::7]
-    times = np.random.default_rng(0).integers(0, 4, len(some))
-    weighted = fit().fit_pairs(graded.X, some, pair_weight=times)
-    repeated = fit().fit_pairs(graded.X, np.repeat(some, times, axis=0))
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
-    assert weighted.n_pairs_ == len(some)
-    merged = Preferences.of(np.repeat(some, times, axis=0)).merged()
-    assert_allclose(fit().fit_pairs(graded.X, merged).coef_, weighted.coef_, rtol=1e-8, atol=1e-10)
-
-
 def test_labels_and_preferences_make_one_objective(graded, all_pairs):
     """Mixing equals listing both kinds, with the weights that each has."""
     rng = np.random.default_rng(1)
@@ -215,40 +81,15 @@ def test_labels_and_preferences_make_one_objective(graded, all_pairs):
     listed = rng.integers(0, len(graded.y), (300, 2))
     listed = listed[listed[:, 0] != listed[:, 1]]
     weight = rng.uniform(0.0, 5.0, len(listed))
-    mixed = fit().fit_pairs(
-        graded.X,
-        listed,
-        pair_weight=weight,
-        y=graded.y,
-        qid=graded.qid,
-        sample_weight=u,
-        across_queries=True,
-    )
-    both = fit().fit_pairs(
-        graded.X,
-        np.concatenate([all_pairs, listed]),
-        pair_weight=np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight]),
-    )
+    labels = {"y": graded.y, "qid": graded.qid, "sample_weight": u, "across_queries": True}
+    mixed = fit().fit_pairs(graded.X, listed, pair_weight=weight, **labels)
+    omega = np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight])
+    both = fit().fit_pairs(graded.X, np.concatenate([all_pairs, listed]), pair_weight=omega)
     assert_allclose(mixed.coef_, both.coef_, rtol=1e-7, atol=1e-9)
     assert_allclose(mixed.objective_, both.objective_, rtol=1e-11)
     assert mixed.n_pairs_ == both.n_pairs_ == len(all_pairs) + len(listed)
     assert mixed.duality_gap_ <= 1e-7 * mixed.objective_
     assert mixed.model_.training["n_preferences"] == len(listed)
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_every_preconditioner_finds_the_optimum(graded, all_pairs, storage):
-    rows = as_rows(storage(graded.X.astype(float)))
-    loss = PreferenceSquaredHinge(Preferences.of(all_pairs[::3]), len(graded.y))
-    objective = Sum(Ridge(), Risk(rows, loss, 0.1, np.linspace(0.5, 2.0, 6)))
-    found = [
-        newton(objective, np.zeros(6), preconditioner=preconditioner, tol=1e-13)
-        for preconditioner in (Explicit(5), Diagonal(), Plain())
-    ]
-    for result in found:
-        assert result.converged
-        assert_allclose(result.w, found[0].w, rtol=1e-6, atol=1e-8)
-        assert result.gap <= 1e-6 * result.value
 
 
 @pytest.mark.parametrize("with_labels", [False, True])
@@ -273,13 +114,6 @@ def test_contradictory_preferences_are_a_vote():
     X = np.array([[1.0], [0.0]])
     ranker = fit(C=1e6).fit_pairs(X, [[0, 1]] * 3 + [[1, 0]])
     assert_allclose(ranker.coef_, [0.5], atol=1e-5)
-
-
-def test_labels_without_pairs_add_nothing(graded, all_pairs):
-    alone = fit().fit_pairs(graded.X, all_pairs[:50])
-    beside = fit().fit_pairs(graded.X, all_pairs[:50], y=np.ones(len(graded.y)), qid=graded.qid)
-    assert_array_equal(alone.coef_, beside.coef_)
-    assert beside.n_pairs_ == 50
 
 
 def test_frames_names_and_validation_data(graded, all_pairs):
@@ -355,13 +189,10 @@ def test_pairs_across_queries_must_be_meant():
     assert across.needs_qid_
 
 
-def test_weights_of_labels_need_labels():
+def test_weights_belong_to_labels_or_to_pairs():
     for name in ("sample_weight", "query_weight"):
         with pytest.raises(ValueError, match=f"{name} weighs the pairs of y, but y is None"):
             RankSVM().fit_pairs(X4, [[0, 1]], **{name: [1.0] * 4})
-
-
-def test_preferences_have_their_own_weights():
     with pytest.raises(ValueError, match="weights of their own"):
         RankSVM().fit_pairs(X4, Preferences.of([[0, 1]]), pair_weight=[1.0])
     by_hand = Preferences(np.array([0]), np.array([1]), np.array([-1.0]))
@@ -369,26 +200,16 @@ def test_preferences_have_their_own_weights():
         train(Dataset.of(X4, np.zeros(4)), preferences=by_hand)
 
 
-def test_bad_rows_are_refused_before_the_pairs():
-    X = X4.copy()
-    X[2, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        RankSVM().fit_pairs(X, [[0, 1]])
-    with pytest.raises(ValueError, match=r"2D|2-D|dimension"):
-        RankSVM().fit_pairs(np.float64(3.0), [[0, 1]])
-
-
-@examples(50)
-@given(preferences=preferences_of(6))
-def test_merging_keeps_every_weight(preferences):
-    merged = preferences.merged()
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(0, 6)), min_size=1))
+def test_merging_keeps_every_weight(drawn):
+    pairs = [(i, (i + k) % 6) for i, k, _ in drawn]
+    weight = np.array([half / 2 for _, _, half in drawn])
+    weight[0] = 1.5
+    merged = Preferences.of(pairs, weight).merged()
     assert len({tuple(pair) for pair in merged.pairs}) == len(merged)
-    total = np.zeros((6, 6))
-    for i, j, weight in triples(preferences):
-        total[i, j] += weight
-    again = np.zeros((6, 6))
-    for i, j, weight in triples(merged):
-        again[i, j] += weight
+    total, again = np.zeros((6, 6)), np.zeros((6, 6))
+    np.add.at(total, tuple(np.transpose(pairs)), weight)
+    again[merged.winners, merged.losers] = merged.weight
     assert_allclose(again, total)
 
 
@@ -402,3 +223,10 @@ def test_pairs_that_are_written_to_later_do_nothing(order):
     for side in (found.winners, found.losers):
         with pytest.raises(ValueError, match="read-only"):
             side[0] = 2**40
+
+
+def test_a_shift_of_all_scores_costs_no_digits():
+    preferences = Preferences.of([[0, 1], [2, 1], [1, 2]])
+    loss = PreferenceSquaredHinge(preferences, 3)
+    z = np.array([0.25, 0.5, -0.125])
+    assert loss.at(z).value == loss.at(z + 2.0**30).value

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import reference
-from hypothesis_profiles import examples
 from linrank import _core
-from linrank.choices import LOSSES, PUBLISHED
+from linrank.choices import LOSSES
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
-from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
 from linrank.ranksvm.train import train
@@ -29,17 +23,6 @@ SQUARED = {way: (lambda pairs, way=way: Counted(pairs, way)) for way in COUNTING
 SQUARED["explicit pairs"] = ExplicitPairs
 
 
-@st.composite
-def weighted_queries(draw, ties=True):
-    """A case with and without row and query weights."""
-    case = draw(scored_queries(ties=ties))
-    if draw(st.booleans()):
-        return case, None, None
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    u = rng.integers(0, 4, len(case.labels)) / 2
-    return case, u, rng.uniform(0.1, 2.0, case.queries.n_queries)
-
-
 @given(scored_queries(ties=True))
 def test_all_ways_agree_bit_for_bit_on_counts(case):
     """Also where margins are 1 up to rounding: the test of a violation is written in one way."""
@@ -50,84 +33,10 @@ def test_all_ways_agree_bit_for_bit_on_counts(case):
         assert_array_equal(point.hinge_gradient, points[0].hinge_gradient)
 
 
-@pytest.mark.parametrize("name", SQUARED)
-@examples(40)
-@given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
-def test_the_sums_are_the_definition(name, problem, seed):
-    case, u, c = problem
-    queries = case.queries
-    # A grid on which no margin is 1: rounding of the centred scores cannot move a pair.
-    z = 1.1 * case.z
-    loss = SQUARED[name](Pairs(queries, u, c))
-    point = loss.at(z)
-    truth = reference.pair_loss(z, queries.offsets, queries.levels, u, c)
-    for key in ("value", "sum_of_slacks", "n_violations", "gradient"):
-        assert_allclose(getattr(point, key), truth[key], rtol=1e-12, atol=1e-10)
-    v = np.random.default_rng(seed).normal(size=len(z))
-    assert_allclose(loss.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
-
-
-@pytest.mark.parametrize("n_levels", [1, 2, 3, 16, 17, 400])
-@pytest.mark.parametrize("name", SQUARED)
-def test_the_sums_are_those_of_production(name, n_levels):
-    n = 400
-    rng = np.random.default_rng(n_levels)
-    labels = np.concatenate([rng.permutation(n) % n_levels, [0, 1]])
-    pairs = Pairs(Queries.of(labels, np.repeat([0, 1], [n, 2])))
-    z, v = 2 * rng.normal(size=n + 2), rng.normal(size=n + 2)
-    ours, theirs = SquaredHinge(pairs), SQUARED[name](pairs)
-    a, b = ours.at(z), theirs.at(z)
-    assert a.n_violations == b.n_violations
-    assert_allclose(a.value, b.value, rtol=1e-12)
-    assert_allclose(a.sum_of_slacks, b.sum_of_slacks, rtol=1e-12)
-    assert_allclose(a.gradient, b.gradient, rtol=1e-10, atol=1e-9)
-    assert_allclose(ours.curvature(a, v), theirs.curvature(b, v), rtol=1e-10, atol=1e-9)
-
-
-@pytest.mark.parametrize("counting", COUNTINGS)
-@examples(30)
-@given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
-def test_the_hinge_lies_above_its_planes(counting, problem, seed):
-    case, u, c = problem
-    loss = TreeHinge(Pairs(case.queries, u, c), counting)
-    here = loss.at(case.z)
-    slacks = reference.pair_loss(case.z, case.queries.offsets, case.queries.levels, u, c)
-    assert_allclose(here.value, slacks["sum_of_slacks"], rtol=1e-12, atol=1e-12)
-    rng = np.random.default_rng(seed)
-    for move in rng.normal(size=(4, len(case.z))):
-        there = loss.at(case.z + move).value
-        assert there >= here.value + here.gradient @ move - 1e-10 * (1 + here.value)
-
-
-def test_the_hinge_has_no_curvature():
-    pairs = Pairs(Queries.of([0, 1, 2]))
-    loss = TreeHinge(pairs)
-    assert_array_equal(loss.curvature(loss.at(np.zeros(3)), np.ones(3)), np.zeros(3))
-
-
 DATA = {
     "three levels": make_ranking(30, (3, 30), 6, 3, random_state=0),
     "distinct labels": make_ranking(10, (20, 60), 6, None, random_state=1),
 }
-
-
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize(
-    "options",
-    [{"solver": "tron", "counting": way} for way in COUNTINGS]
-    + [{"solver": method} for method in PUBLISHED],
-    ids=lambda options: " ".join(options.values()),
-)
-def test_every_method_has_the_optimum_of_newton(options, data):
-    rng = np.random.default_rng(2)
-    weighted = replace(DATA[data], weight=rng.uniform(0.5, 2, DATA[data].n_rows))
-    c = rng.uniform(0.5, 2, weighted.queries.n_queries)
-    common = {"C": 0.3, "query_weight": c, "scale": rng.uniform(0.5, 2, weighted.n_features)}
-    truth = train(weighted, tol=1e-11, **common)
-    result = train(weighted, tol=1e-7, max_iter=500, **common, **options)
-    assert result.converged
-    assert_allclose(result.value, truth.value, rtol=1e-9)
-    assert_allclose(result.w, truth.w, atol=2e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -167,15 +76,6 @@ def test_a_list_of_pairs_that_does_not_fit_is_refused_before_it_is_made(monkeypa
         train(DATA["three levels"], solver="prsvm")
 
 
-def test_a_table_that_does_not_fit_is_refused(monkeypatch):
-    pairs = Pairs(Queries.of(np.arange(500)))
-    Counted(pairs, "prefix-table")
-    monkeypatch.setattr(memory, "available", lambda: 8 * 501**2 - 1)
-    with pytest.raises(MemoryError, match=r"with 500 rows and 500 levels would take 2\.0 MB"):
-        Counted(pairs, "prefix-table")
-    Counted(pairs, "direct")
-
-
 @pytest.mark.parametrize("loss", [Counted, TreeHinge, ExplicitPairs])
 def test_pairs_that_were_not_published_are_refused(loss):
     queries = Queries.of([0, 1, 2])
@@ -196,3 +96,12 @@ def test_the_core_refuses_what_does_not_fit():
             loss.at(np.zeros(3))
         with pytest.raises(ValueError, match="v has length 3, expected 2"):
             loss.curvature(loss.at(np.zeros(2)), np.zeros(3))
+
+
+def test_a_table_that_does_not_fit_is_refused(monkeypatch):
+    pairs = Pairs(Queries.of(np.arange(500)))
+    Counted(pairs, "prefix-table")
+    monkeypatch.setattr(memory, "available", lambda: 8 * 501**2 - 1)
+    with pytest.raises(MemoryError, match=r"with 500 rows and 500 levels would take 2\.0 MB"):
+        Counted(pairs, "prefix-table")
+    Counted(pairs, "direct")

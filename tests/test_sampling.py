@@ -33,7 +33,7 @@ def test_rows_of_a_long_query_stand_for_their_level():
         stands_for = np.bincount(sample.levels[rows], weights=weight[rows])
         assert_allclose(stands_for, np.bincount(whole))
     of_sample, of_all = Pairs(sample, weight), Pairs(queries)
-    assert_allclose(of_sample.weight_by_query(), of_all.weight_by_query())
+    assert_allclose(of_sample.weight_by_query, of_all.weight_by_query)
 
 
 def test_levels_of_a_sample_are_ranked_anew():

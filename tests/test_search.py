@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import copy
+import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linrank
 import papers
-from linrank import ConvergenceWarning, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
-from linrank.methods.base import METHODS, Task
-from linrank.methods.parameters import (
-    DominationSearch,
-    FactorizedSearch,
-    KernelSearch,
-    RankSVMSearch,
-    SGDSearch,
+from linrank import (
+    ConvergenceWarning,
+    LinearModel,
+    NoPairsError,
+    QueryKFold,
+    evaluate,
+    load_model,
+    make_ranking,
 )
+from linrank.data.dataset import Dataset
+from linrank.data.queries import row_folds
+from linrank.data.rows import as_rows
+from linrank.data.scaling import Scaling
+from linrank.methods import ranksvm
+from linrank.methods.base import METHODS, Task
+from linrank.ranksvm.path import as_Cs
+from linrank.search import folds as validation
 from linrank.search import tuning as searching
-from linrank.search.folds import deal
+from linrank.search.folds import Fold, _score_matrix, deal, judge
 from linrank.search.tuning import Tuning
-from papers import FactorizedRankSVM, FactorizedRankSVMCV
+from papers import RankSVM, RankSVMCV
+from path_searches import path_over, tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
 CS = [0.001, 0.01, 0.1]
@@ -37,31 +47,39 @@ def data():
     return make_ranking(n_queries=24, n_features=4, n_levels=3, noise=0.6, random_state=2)
 
 
-@pytest.fixture(scope="module")
-def factorized(data):
-    return FactorizedRankSVMCV(CS, cv=3, scale="standard", random_state=0).fit(
-        data.X, data.y, qid=data.qid
-    )
+# Each search by the name of its method: the grid, and the axes in the order of the results.
+GRIDS = {
+    "ranksvm": ({"Cs": CS}, ["C"]),
+    "factorized": ({"Cs": CS, "random_state": 0}, ["C"]),
+    "domination": ({"alphas": [0.1, 1.0, 10.0]}, ["alpha"]),
+    "sgd": (
+        {"alphas": [0.1, 0.01], "algorithms": ["pa", "pegasos"], "n_steps": 500, "random_state": 0},
+        ["algorithm", "alpha"],
+    ),
+    "kernel": ({"Cs": CS[:2], "gammas": [0.1, 1.0]}, ["gamma", "C"]),
+}
+ONE = {
+    "ranksvm": "RankSVM",
+    "factorized": "FactorizedRankSVM",
+    "domination": "DominationRanker",
+    "sgd": "SGDRanker",
+    "kernel": "KernelRankSVM",
+}
+every_search = pytest.mark.parametrize("name", GRIDS)
+
+
+def search(data, name, home=linrank, fit=None, **params):
+    given = {"cv": 3, **GRIDS[name][0], **params}
+    ranker = getattr(home, f"{ONE[name]}CV")(**given)
+    return ranker.fit(data.X, data.y, **({"qid": data.qid} | (fit or {})))
 
 
 # ---- as scikit-learn tells it -------------------------------------------------------------------
 
-FACES = {
-    "RankSVMCV": ({"Cs": CS}, ["C"]),
-    "FactorizedRankSVMCV": ({"Cs": CS, "random_state": 0}, ["C"]),
-    "DominationRankerCV": ({"alphas": [0.1, 1.0, 10.0]}, ["alpha"]),
-    "SGDRankerCV": (
-        {"alphas": [0.1, 0.01], "algorithms": ["pa", "pegasos"], "n_steps": 500, "random_state": 0},
-        ["algorithm", "alpha"],
-    ),
-    "KernelRankSVMCV": ({"Cs": CS[:2], "gammas": [0.1, 1.0]}, ["gamma", "C"]),
-}
 
-
-@pytest.mark.parametrize("name", FACES)
+@every_search
 def test_cv_results_are_those_of_scikit_learn(data, name):
-    params, axes = FACES[name]
-    found = getattr(linrank, name)(cv=3, **params).fit(data.X, data.y, qid=data.qid)
+    found, axes = search(data, name), GRIDS[name][1]
     results = found.cv_results_
     splits = np.array([results[f"split{k}_test_score"] for k in range(3)])
     assert_array_equal(splits, found.scores_.reshape(3, -1))
@@ -76,14 +94,6 @@ def test_cv_results_are_those_of_scikit_learn(data, name):
         assert getattr(found, f"{axis}_") in list(getattr(found, f"{axis}s_"))
     assert results["params"][found.best_index_] == found.best_params_
     assert results["mean_test_score"][found.best_index_] == found.best_score_
-
-
-every_search = pytest.mark.parametrize("name", FACES)
-
-
-def search(data, name, **params):
-    given = {"cv": 3, **FACES[name][0], **params}
-    return getattr(linrank, name)(**given).fit(data.X, data.y, qid=data.qid)
 
 
 @every_search
@@ -126,8 +136,8 @@ def test_kinds_of_cv_agree(data, name):
 
 @every_search
 def test_without_qid_rows_are_dealt_out_by_label(data, name):
-    ranker = getattr(linrank, name)(**FACES[name][0], cv=3, scoring="pairwise_accuracy")
-    ranker.fit(data.X, data.y > 0, qid=None)
+    graded = replace(data, labels=(data.y > 0).astype(float))
+    ranker = search(graded, name, scoring="pairwise_accuracy", fit={"qid": None})
     assert len(ranker.scores_) == 3
     assert ranker.best_score_ > 0.5
     assert not ranker.needs_qid_
@@ -138,7 +148,9 @@ def test_verbose_is_a_line_of_every_model(data, name, capsys):
     found = search(data, name, verbose=1, n_jobs=1)
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("linrank: fold ") for line in lines) == found.scores_.size
-    assert all(line.endswith(" weights") == (name == "DominationRankerCV") for line in lines)
+    assert all(line.endswith(" weights") == (name == "domination") for line in lines)
+    begins = {"sgd": "algorithm pa, alpha 0.1, score 0.", "kernel": "gamma 0.1, C 0.001, objective"}
+    assert lines[0].startswith(f"linrank: fold 1, {begins.get(name, GRIDS[name][1][0])}")
 
 
 @pytest.mark.parametrize(
@@ -162,11 +174,10 @@ def test_wrong_parameters_are_told(data, name, options, error, message):
 def test_parts_that_cannot_be_used_are_told(data, name):
     with pytest.raises(ValueError, match="needs the spread over at least two folds"):
         search(data, name, selection="one_se", cv=(data.X, data.y, data.qid))
-    y = np.where(data.qid < 2, data.y, 0.0)
+    few = replace(data, labels=np.where(data.qid < 2, data.y, 0.0))
     one, rest = np.flatnonzero(data.qid < 2), np.flatnonzero(data.qid >= 2)
-    ranker = getattr(linrank, name)(**FACES[name][0], cv=[(one, rest), (rest, one)], scoring="p@5")
     with pytest.raises(NoPairsError, match="fold 2 of 2: "):
-        ranker.fit(data.X, y, qid=data.qid)
+        search(few, name, cv=[(one, rest), (rest, one)], scoring="p@5")
 
 
 def test_equal_means_have_the_same_rank():
@@ -191,34 +202,49 @@ def test_a_path_has_the_grid_of_its_own_parameter(data):
 
 # ---- equal to the same by hand ------------------------------------------------------------------
 
-# Grids, and tolerances so tight that a model of a path and one by itself rank alike.
+# Tolerances so tight that a model of a path and one by itself rank alike.
 PLAIN = {
-    "RankSVMCV": (papers.RankSVM, {"Cs": CS, "tol": 1e-9}),
-    "FactorizedRankSVMCV": (FactorizedRankSVM, {"Cs": CS, "random_state": 0}),
-    "DominationRankerCV": (papers.DominationRanker, {"alphas": [1.0, 10.0], "tol": 1e-9}),
-    "SGDRankerCV": (papers.SGDRanker, FACES["SGDRankerCV"][0]),
-    "KernelRankSVMCV": (
-        papers.KernelRankSVM,
-        {"Cs": CS, "gammas": [0.05, 0.5], "tol": 1e-9, "random_state": 0},
-    ),
+    "ranksvm": {"tol": 1e-9},
+    "factorized": {},
+    "domination": {"alphas": [1.0, 10.0], "tol": 1e-9},
+    "sgd": {},
+    "kernel": {"Cs": CS, "gammas": [0.05, 0.5], "tol": 1e-9, "random_state": 0},
 }
 OPTIONS = [
     *((name, {}) for name in PLAIN),
     *((name, {"scale": scale}) for name in PLAIN for scale in ("standard", "query")),
-    ("RankSVMCV", {"loss": "hinge", "tol": 1e-6, "scoring": "map"}),
-    ("RankSVMCV", {"pairs": "adjacent", "scoring": "pairwise_accuracy"}),
-    ("RankSVMCV", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
-    ("RankSVMCV", {"solver": "tron", "max_iter": 200, "tol": 1e-5}),
-    ("RankSVMCV", {"coef_bounds": (-0.2, 0.05)}),
-    ("DominationRankerCV", {"penalty": "l2"}),
-    ("DominationRankerCV", {"margin": 1.0}),
-    ("SGDRankerCV", {"average": True, "algorithms": ["hybrid", "sgd-svm"]}),
-    ("KernelRankSVMCV", {"scale": "minmax", "kernel": "poly", "degree": 2, "coef0": 1.0}),
-    ("KernelRankSVMCV", {"pairs": "closest", "n_closest": 30}),
-    ("KernelRankSVMCV", {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "map"}),
-    ("KernelRankSVMCV", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
-    ("KernelRankSVMCV", {"loss": "hinge", "tol": 1e-4, "scoring": "pairwise_accuracy"}),
+    ("ranksvm", {"loss": "hinge", "tol": 1e-6, "scoring": "map"}),
+    ("ranksvm", {"pairs": "adjacent", "scoring": "pairwise_accuracy"}),
+    ("ranksvm", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
+    ("ranksvm", {"solver": "tron", "max_iter": 200, "tol": 1e-5}),
+    ("ranksvm", {"coef_bounds": (-0.2, 0.05)}),
+    ("domination", {"penalty": "l2"}),
+    ("domination", {"margin": 1.0}),
+    ("sgd", {"average": True, "algorithms": ["hybrid", "sgd-svm"]}),
+    ("kernel", {"scale": "minmax", "kernel": "poly", "degree": 2, "coef0": 1.0}),
+    ("kernel", {"pairs": "closest", "n_closest": 30}),
+    ("kernel", {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "map"}),
+    ("kernel", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
+    ("kernel", {"loss": "hinge", "tol": 1e-4, "scoring": "pairwise_accuracy"}),
 ]
+
+
+@pytest.mark.parametrize("name", ["factorized", "sgd", "kernel"])
+def test_the_model_is_that_of_a_plain_fit(data, name):
+    found = search(data, name, papers, scale="standard", random_state=0)
+    chosen = ("Cs", "gammas", "alphas", "algorithms")
+    shared = {key: value for key, value in GRIDS[name][0].items() if key not in chosen}
+    given = {**shared, "scale": "standard", "random_state": 0, **found.best_params_}
+    plain = getattr(papers, ONE[name])(**given).fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(found.model_.coef, plain.model_.coef)
+    own = {"Cs", "gammas", "alphas", "alpha", "algorithm", "algorithms", "scores", "mean_scores"}
+    own |= {"best_score", "best_params", "best_index", "cv_results", "C"}
+    names = {key for key in vars(found) if key.endswith("_")}
+    assert names - {f"{key}_" for key in own} <= vars(plain).keys()
+    for key in ("objective_", "duality_gap_", "n_pairs_", "lower_bound_", "converged_"):
+        np.testing.assert_equal(getattr(found, key, None), getattr(plain, key, None))
+    known = found.model_.training
+    assert {**plain.model_.training, "score": 0, "scoring": ""}.keys() == known.keys()
 
 
 def measured(ranker, valid, scoring):
@@ -229,8 +255,9 @@ def measured(ranker, valid, scoring):
     return evaluate(valid.y, scores, qid=valid.qid, metrics=scoring)[scoring]
 
 
-def check_scores(found, k, train, valid, plain, options, **weights):
+def check_scores(name, found, k, train, valid, options, **weights):
     """The measures of a fold are those of separate fits."""
+    plain = getattr(papers, ONE[name])
     shared = {name: value for name, value in options.items() if name not in ("scoring", "cv")}
     shared = {k: v for k, v in shared.items() if k not in ("Cs", "alphas", "gammas", "algorithms")}
     scoring, results = options.get("scoring", "ndcg@10"), found.cv_results_
@@ -244,38 +271,37 @@ def check_scores(found, k, train, valid, plain, options, **weights):
 @pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
 def test_scores_are_those_of_separate_fits(data, name, options):
-    plain, given = PLAIN[name]
-    options = {**given, **options}
+    options = {**GRIDS[name][0], **PLAIN[name], **options}
     held_out = make_ranking(n_queries=12, n_features=4, n_levels=3, noise=0.6, random_state=8)
-    cv = (held_out.X, held_out.y, held_out.qid)
-    found = getattr(papers, name)(cv=cv, **options).fit(data.X, data.y, qid=data.qid)
+    found = search(data, name, papers, **options, cv=(held_out.X, held_out.y, held_out.qid))
     assert found.scores_.shape[0] == 1
-    check_scores(found, 0, data, held_out, plain, options)
+    check_scores(name, found, 0, data, held_out, options)
     for key in set(options) & {"pairs", "loss", "pair_weighting", "scoring"}:
         assert found.model_.training[key] == options[key]
-    if name == "SGDRankerCV":
+    assert "coef_bounds" not in options or found.model_.training["bounded"]
+    if name == "sgd":
         return  # folds are drawn from by a mask, and other rows draw other pairs
-    found = getattr(papers, name)(cv=3, **options).fit(data.X, data.y, qid=data.qid)
-    fold = deal(data, 3)[1]
-    check_scores(found, 1, data.select(fold.train), data.select(fold.valid), plain, options)
+    found, fold = search(data, name, papers, **options), deal(data, 3)[1]
+    check_scores(name, found, 1, data.select(fold.train), data.select(fold.valid), options)
 
 
-@pytest.mark.parametrize("name", [name for name in PLAIN if name != "SGDRankerCV"])
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "sgd"])
 def test_weights_reach_the_folds(data, name):
-    rng, (plain, options) = np.random.default_rng(3), PLAIN[name]
+    rng, options = np.random.default_rng(3), {**GRIDS[name][0], **PLAIN[name]}
     u = rng.integers(0, 3, data.n_rows).astype(float)
     c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 24).tolist(), strict=True))
-    found = getattr(papers, name)(cv=3, **options)
-    found.fit(data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c)
+    weights = {"sample_weight": u, "query_weight": c}
+    found = search(data, name, papers, fit=weights, **options)
     for k, fold in enumerate(deal(data, 3)):
-        weights = {"sample_weight": u[fold.train], "query_weight": c}
-        train, valid = data.select(fold.train), data.select(fold.valid)
-        check_scores(found, k, train, valid, plain, options, **weights)
-    unweighted = getattr(papers, name)(cv=3, **options).fit(data.X, data.y, qid=data.qid)
+        own = {"sample_weight": u[fold.train], "query_weight": c}
+        check_scores(
+            name, found, k, data.select(fold.train), data.select(fold.valid), options, **own
+        )
+    unweighted = search(data, name, papers, **options)
     assert not np.array_equal(found.predict(data.X), unweighted.predict(data.X))
 
 
-@pytest.mark.parametrize("name", ["RankSVMCV", "DominationRankerCV", "SGDRankerCV"])
+@pytest.mark.parametrize("name", ["ranksvm", "domination", "sgd"])
 def test_a_fold_never_sees_its_validation_rows(data, name, monkeypatch):
     """Spoilt rows of a fold change the measure there and nothing else about its models."""
     folds = [(fold.train, fold.valid) for fold in deal(data, 3)]
@@ -289,28 +315,20 @@ def test_a_fold_never_sees_its_validation_rows(data, name, monkeypatch):
 
     monkeypatch.setattr(searching, "judge", overheard)
     for rows in (data.X, X):
-        ranker = getattr(papers, name)(cv=folds, scale="standard", n_jobs=1, **PLAIN[name][1])
-        ranker.fit(rows, data.y, qid=data.qid)
+        one = replace(data, rows=as_rows(rows))
+        search(one, name, papers, cv=folds, scale="standard", n_jobs=1, **PLAIN[name])
     assert_array_equal(scores[1], scores[4])
     assert not np.allclose(scores[0], scores[3])
 
 
 # ---- every model is told of ---------------------------------------------------------------------
 
-BY_REGISTRY = {
-    "ranksvm": ("RankSVMCV", RankSVMSearch(CS)),
-    "factorized": ("FactorizedRankSVMCV", FactorizedSearch(CS, random_state=0)),
-    "domination": ("DominationRankerCV", DominationSearch(alphas=[0.1, 1.0, 10.0])),
-    "sgd": ("SGDRankerCV", SGDSearch(**FACES["SGDRankerCV"][0])),
-    "kernel": ("KernelRankSVMCV", KernelSearch(**FACES["KernelRankSVMCV"][0])),
-}
 
-
-@pytest.mark.parametrize("name", BY_REGISTRY)
+@every_search
 def test_a_search_by_the_registry_is_that_of_the_estimator(data, name):
-    (face, parameters), states = BY_REGISTRY[name], []
+    states, parameters = [], METHODS[name].search(**GRIDS[name][0])
     found = METHODS[name].path(Task(data, parameters), deal(data, 3), progress=states.append)
-    same = search(data, face)
+    same = search(data, name)
     assert_array_equal(found.scores, same.scores_)
     assert_array_equal(found.model.predict(data.X), same.predict(data.X))
     assert found.choice == {**same.best_params_, "score": same.best_score_}
@@ -324,54 +342,22 @@ def test_a_search_by_the_registry_is_that_of_the_estimator(data, name):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("name", BY_REGISTRY)
+@every_search
 def test_an_interrupt_in_a_fold_ends_all(data, name, n_jobs):
     def fail(state):
         raise KeyboardInterrupt
 
-    parameters = copy.copy(BY_REGISTRY[name][1])
-    parameters.n_jobs = n_jobs
+    parameters = METHODS[name].search(**GRIDS[name][0], n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         METHODS[name].path(Task(data, parameters), deal(data, 3), progress=fail)
 
 
-def test_verbose_tells_of_every_model_of_a_descent(data, capsys):
-    params = {"alphas": [0.1, 0.01], "n_steps": 200, "random_state": 0}
-    papers.SGDRankerCV(cv=2, verbose=1, n_jobs=1, **params).fit(data.X, data.y, qid=data.qid)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4
-    assert lines[0].startswith("linrank: fold 1, algorithm pegasos, alpha 0.1, score 0.")
-
-
-# ---- the face of low rank -----------------------------------------------------------------------
-
-
-def test_the_model_of_low_rank_is_that_of_a_plain_fit(data, factorized, tmp_path):
-    plain = FactorizedRankSVM(C=factorized.C_, scale="standard", random_state=0)
-    plain.fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(factorized.coef_, plain.coef_)
-    names = ("objective_", "lower_bound_", "hinge_objective_", "duality_gap_", "kkt_residual_")
-    for name in (*names, "n_iter_", "converged_", "n_pairs_"):
-        assert getattr(factorized, name) == getattr(plain, name)
-    factorized.save(tmp_path / "model")
-    training = load_model(tmp_path / "model").training
-    assert training["method"] == "factorized"
-    assert (training["C"], training["score"]) == (factorized.C_, factorized.best_score_)
-
-
-def test_models_that_end_early_are_told(data):
-    with pytest.warns(ConvergenceWarning, match="models on the folds did not reach the tolerance"):
-        FactorizedRankSVMCV(CS, cv=2, max_iter=1, random_state=0).fit(data.X, data.y, qid=data.qid)
-
-
-def test_the_automatic_grid_of_low_rank_is_coarse(data):
-    valid = (data.X, data.y, data.qid)
-    found = FactorizedRankSVMCV(cv=valid, max_iter=2, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        found.fit(data.X, data.y, qid=data.qid)
-    unit = len(data.y) if data.queries.n_queries == 1 else data.queries.n_queries / 40
+def test_models_that_end_early_are_told_and_the_grid_of_low_rank_is_coarse(data):
+    told = "models on the folds did not reach the tolerance"
+    with pytest.warns(ConvergenceWarning, match=told):
+        found = search(data, "factorized", papers, Cs="auto", cv=2, max_iter=1)
     assert_allclose(found.Cs_[1:] / found.Cs_[:-1], 4.0)
-    assert found.Cs_[5] < unit < found.Cs_[-1] * data.queries.n_pairs
+    assert found.Cs_[5] < data.queries.n_queries / 40 < found.Cs_[-1] * data.queries.n_pairs
 
 
 # ---- scikit-learn -------------------------------------------------------------------------------
@@ -399,7 +385,7 @@ def run_check(estimator, check):
 @parametrize_with_checks(
     [
         papers.RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
-        FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
+        papers.FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
         papers.DominationRankerCV(cv=2, n_alphas=4),
         papers.SGDRankerCV([0.1, 0.01, 0.001], n_steps=500, **BY_PAIRS),
         papers.KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1, 1.0], random_state=0, **BY_PAIRS),
@@ -410,7 +396,117 @@ def test_scikit_learn_checks(estimator, check):
     run_check(estimator, check)
 
 
-@pytest.mark.slow
-@parametrize_with_checks([papers.DominationRankerCV("l2", [0.1, 1.0], cv=2)])
-def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    run_check(estimator, check)
+# ---- folds, threads and the measure -------------------------------------------------------------
+
+GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return RankSVMCV(GRID, cv=4).fit(data.X, data.y, qid=data.qid)
+
+
+# ---- the search ---------------------------------------------------------------------------------
+
+
+def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
+    cold = RankSVM(C=fitted.C_, tol=1e-10).fit(data.X, data.y, qid=data.qid)
+    assert cold.objective_ * (1 - 1e-9) <= fitted.objective_
+    assert fitted.objective_ - cold.objective_ <= fitted.duality_gap_ <= 1e-4 * fitted.objective_
+
+
+def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
+    seen, gate, follow = [], threading.Barrier(2, timeout=120), ranksvm.follow
+
+    def spy(ground, Cs, **told):
+        seen.append(ground.n_threads)
+        if len(seen) <= 2:
+            gate.wait()  # passes only when two folds are under way at once
+        return follow(ground, Cs, **told)
+
+    monkeypatch.setattr(ranksvm, "follow", spy)
+    tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
+    assert seen == [1, 1, 1]
+    seen.clear()
+    monkeypatch.setattr(validation, "_COPY_BYTES", data.rows.nbytes)
+    gate = threading.Barrier(1)
+    tune(data, deal(data, 3), as_Cs(GRID), n_jobs=4)
+    assert seen == [4, 4, 4]  # copies for one fold at a time: the core has all threads
+
+
+# ---- scores of a path ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("density", [1.0, 0.3])
+def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
+    data = make_ranking(60, 17, 9, density=density, random_state=1)
+    path, scaling = path_over(data, as_Cs(GRID), scale="standard")
+    monkeypatch.setattr("linrank.search.folds._BLOCK_BYTES", 3000)
+    matrix = _score_matrix(data.rows, path.coefs, 1)
+    for coef, scores in zip(path.coefs, matrix, strict=True):
+        assert_array_equal(scores, LinearModel(coef).predict(data))
+    values = judge(path.coefs, data, Fold(None, data), 0, scaling, "map")
+    truth = [evaluate(data.y, z, qid=data.qid, metrics="map")["map"] for z in matrix]
+    assert_array_equal(values, truth)
+
+
+def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
+    data = Dataset.of(np.ones((6, 2)), [2, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2])
+    path, _ = path_over(data, as_Cs([1.0]))
+    assert judge(path.coefs, data, Fold(None, data), 0, Scaling(), "ndcg@10")[0] < 0.9
+
+
+# ---- the rule of choice -------------------------------------------------------------------------
+
+
+def test_the_edge_is_told(data):
+    with pytest.warns(UserWarning, match=r"the best C, .*, is the (smallest|largest)"):
+        RankSVMCV([1e-7, 1e5], cv=2, scoring="ndcg@10").fit(
+            np.random.default_rng(0).normal(size=data.X.shape),
+            data.y,
+            qid=data.qid,
+        )
+
+
+# ---- folds --------------------------------------------------------------------------------------
+
+
+def test_rows_of_one_query_are_dealt_out_by_label():
+    labels = np.array([0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1])
+    fold = row_folds(labels, 3)
+    for k in range(3):
+        assert sorted(labels[fold == k]) == [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="2 rows cannot fill 3 folds"):
+        row_folds(labels[:2], 3)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cv": 2.5}, TypeError, "cv must be a number of folds, .* got 2.5"),
+        ({"cv": True}, TypeError, "got True"),
+        ({"cv": [1, 2]}, ValueError, r"cv\[0\] must be a pair \(train, test\)"),
+        ({"cv": [([0, 1], [])]}, ValueError, "fold 1 of cv has 2 training and 0 test rows"),
+        ({"cv": (1,)}, ValueError, "cv is a tuple of 1; validation data is"),
+        ({"cv": []}, ValueError, "cv has no folds"),
+        ({"cv": iter([])}, ValueError, "an iterator serves one fit only"),
+        ({"cv": [([0, 1], [99999])]}, ValueError, "fold 1 of cv has the row 99999; those of X are"),
+        ({"cv": [([0, 1], [-1])]}, ValueError, "fold 1 of cv has the row -1"),
+        ({"cv": [([0.0, 1.0], [2])]}, ValueError, "must hold row numbers, got float64"),
+        ({"cv": [([True, False], [2])]}, ValueError, "must hold row numbers, got bool"),
+        ({"cv": KFold(3)}, ValueError, "trains and tests on query .* split by query"),
+    ],
+)
+def test_wrong_parameters(data, options, error, message):
+    with pytest.raises(error, match=message):
+        RankSVMCV(**options).fit(data.X, data.y, qid=data.qid)
+
+
+def test_a_fold_that_cannot_be_judged_is_named():
+    data = Dataset.of(np.eye(6), [0, 1, 0, 1, 1, 1], qid=[1, 1, 2, 2, 3, 3])
+    folds = [Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.arange(4), np.array([4, 5]))]
+    with pytest.raises(ValueError, match="undefined on the validation part of fold 2"):
+        tune(data, folds, as_Cs(GRID), scoring="pairwise_accuracy")

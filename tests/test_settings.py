@@ -7,23 +7,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
 
 import linrank
+from cli_files import write_svmlight
 from linrank import RankSVM, RankSVMCV, make_ranking, ranksvm_path
 from linrank.choices import PAPERS
 from linrank.cli.main import main
 from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
 from linrank.judging.candidates import Trial, fair_convention, usual_Cs
-from linrank.methods.base import METHODS, Task
-from linrank.methods.ground import settled
-from linrank.methods.parameters import RankSVMParameters, RankSVMSearch
+from linrank.methods.ground import settle_parameters
+from linrank.methods.parameters import RankSVMParameters
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import GRID
-from linrank.search.folds import deal
 
 
 def facts(**changes) -> Facts:
@@ -62,12 +61,12 @@ THIN = {"n_nonzero": [90] * 4}
     ],
 )
 def test_what_the_data_decide(changes, given, expected):
-    p = settled(RankSVMParameters(**given), facts(**changes))
+    p = settle_parameters(RankSVMParameters(**given), facts(**changes))
     assert (p.scale, p.pair_weighting, p.query_normalization) == expected
 
 
 def test_preferences_are_not_weighed_by_a_measure():
-    p = settled(RankSVMParameters(), facts(), is_listed=True)
+    p = settle_parameters(RankSVMParameters(), facts(), is_listed=True)
     assert (p.pair_weighting, p.query_normalization) == ("uniform", "pairs")
 
 
@@ -132,13 +131,6 @@ def test_the_unit_of_raw_features_does_not_matter():
     assert_allclose(8 * two.coef_, one.coef_, rtol=1e-5)
 
 
-def test_one_query_counts_its_rows():
-    data = grades()
-    y = data.X @ np.arange(4.0)
-    ranker = RankSVM().fit(data.X, y)
-    assert_allclose(ranker.C_, len(y) / ranker.n_pairs_)
-
-
 @pytest.mark.parametrize("scale", ["minmax", "query", "none"])
 def test_every_scaling_has_its_unit(scale, tmp_path):
     data = grades()
@@ -146,14 +138,6 @@ def test_every_scaling_has_its_unit(scale, tmp_path):
     memory, passes = RankSVM(scale=scale), RankSVM(scale=scale, memory_limit="64GB")
     assert_allclose(passes.fit(store).C_, memory.fit(data.X, data.y, qid=data.qid).C_)
     assert memory.C_ > 1 / 40 or scale == "none"  # features are narrower than their deviation
-
-
-def test_what_is_said_is_what_is_taken():
-    data = grades()
-    ranker = RankSVM(**PAPERS).fit(data.X, data.y, qid=data.qid)
-    assert ranker.settings_ == PAPERS
-    assert ranker.model_.scaling.kind == "none"
-    assert RankSVM(C=0.3).fit(data.X, data.y, qid=data.qid).C_ == 0.3
 
 
 def test_curves_have_more_columns_and_a_smaller_C():
@@ -164,15 +148,6 @@ def test_curves_have_more_columns_and_a_smaller_C():
 
 
 # ---- one grid ----
-
-
-def letor(path, data) -> str:
-    lines = (
-        f"{y:g} qid:{q} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(row, 1)) + "\n"
-        for row, y, q in zip(data.X.tolist(), data.y.tolist(), data.qid.tolist(), strict=True)
-    )
-    path.write_text("".join(lines))
-    return str(path)
 
 
 def test_there_is_one_grid(tmp_path, capsys):
@@ -186,7 +161,7 @@ def test_there_is_one_grid(tmp_path, capsys):
         trial, "linrank.methods.parameters:RankSVMParameters", train="", warm_start=True
     )
     page = linrank.report(whole, train=whole, n_resamples=100)
-    file = letor(tmp_path / "data.txt", data)
+    file = write_svmlight(tmp_path / "data.txt", data)
     assert main(["tune", file, "--folds", "2", "--json", "-q"]) == 0
     told = json.loads(capsys.readouterr().out)
     tuned = told["path"]["C"]
@@ -195,19 +170,11 @@ def test_there_is_one_grid(tmp_path, capsys):
     assert_allclose(tuned, expected, rtol=1e-3)  # text has float32 features
 
 
-def test_the_grid_of_a_search_is_that_of_all_data():
-    data = grades()
-    whole = linrank.Dataset.of(data.X, data.y, qid=data.qid)
-    found = METHODS["ranksvm"].path(Task(whole, RankSVMSearch()), deal(whole, 2))
-    assert_allclose(found.Cs, np.array(GRID) / 40)
-    assert_array_equal(found.path.Cs, found.Cs)
-
-
 # ---- what is told ----
 
 
 def test_train_tells_what_the_data_decided(tmp_path, capsys):
-    file, model = letor(tmp_path / "data.txt", grades()), str(tmp_path / "model.json")
+    file, model = write_svmlight(tmp_path / "data.txt", grades()), str(tmp_path / "model.json")
     assert main(["train", file, model]) == 0
     line = "C = 0.025 (auto), scale standard (auto), pairs by ndcg@20 (auto)"
     assert f"settings  {line}" in capsys.readouterr().err
@@ -229,21 +196,13 @@ def test_train_tells_what_the_data_decided(tmp_path, capsys):
     assert found["C"] == pytest.approx(1 / 40)
 
 
-def test_a_misspelt_setting_is_told_with_all_there_are():
-    data = grades()
-    with pytest.raises(ValueError, match=r"scale must be 'none', .*'automatic'"):
-        RankSVM(scale="automatic").fit(data.X, data.y, qid=data.qid)
-    with pytest.raises(ValueError, match=r"query_normalization must be .*got 'none'"):
-        RankSVM(query_normalization="none").fit(data.X, data.y, qid=data.qid)
-
-
 def test_settling_leaves_the_estimator_alone():
     data, ranker = grades(), RankSVM()
     before = ranker.get_params()
     ranker.fit(data.X, data.y, qid=data.qid)
     assert ranker.get_params() == before
     rows = SimpleNamespace(scale="auto")
-    assert (settled(rows, facts()).scale, rows.scale) == ("standard", "auto")
+    assert (settle_parameters(rows, facts()).scale, rows.scale) == ("standard", "auto")
 
 
 def test_rows_of_weight_zero_do_not_decide():

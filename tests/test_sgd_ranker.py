@@ -11,9 +11,9 @@ from linrank import ConvergenceWarning, NoPairsError, evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from linrank.search import sgd as sgd_tuning
+from linrank.methods import sgd as sgd_tuning
+from linrank.methods.sgd import tune_sgd
 from linrank.search.folds import deal
-from linrank.search.sgd import tune_sgd
 from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import RankSVM, SGDRanker, SGDRankerCV
@@ -310,13 +310,13 @@ def test_wrong_grids_are_told(shuffled, params, message):
 
 def test_a_fault_in_one_fold_ends_the_others(shuffled, monkeypatch):
     """Without the call-off the first fold would go on for 10^12 steps."""
-    folds, part_of = deal(shuffled, 2), sgd_tuning._Part.of
+    folds, whole_queries = deal(shuffled, 2), sgd_tuning._whole_queries
 
-    def faulty(shuffled, fold, *others):
-        if fold is folds[1]:
+    def faulty(shuffled, train):
+        if train is folds[1].train:
             raise KeyboardInterrupt
-        return part_of(shuffled, fold, *others)
+        return whole_queries(shuffled, train)
 
-    monkeypatch.setattr(sgd_tuning._Part, "of", faulty)
+    monkeypatch.setattr(sgd_tuning, "_whole_queries", faulty)
     with pytest.raises(KeyboardInterrupt):
         tune_sgd(shuffled, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)

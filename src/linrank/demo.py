@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sample = make_sample()
     os.makedirs(folder, exist_ok=True)
     for name in ("train", "test"):
-        data = sample[name].filled("zero")  # a product without reviews has no rating
+        data = sample[name].fill("zero")  # a product without reviews has no rating
         Store.of(os.path.join(folder, name), data, overwrite=True)
     for command in COMMANDS:
         print(f"\n$ linrank {command.replace('{}', folder)}", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +36,6 @@ from linrank.data.bounds import Box
 from linrank.data.rows import Array, Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.system.resources import cached_property
-
-
-class Term(Protocol):
-    """A smooth function of ``w``."""
-
-    def at(self, w: Array) -> Any: ...
-
-    def resume(self, point: Any) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +123,9 @@ class Ridge:
 
 
 class Sum:
-    """``Σ_b f_b(w)``."""
+    """``Σ_b f_b(w)``; a term makes a point ``at(w)``, and may ``resume`` that of another term."""
 
-    def __init__(self, *terms: Term) -> None:
+    def __init__(self, *terms: Any) -> None:
         self.terms = terms
 
     def at(self, w: Array) -> SumPoint:
@@ -155,8 +147,7 @@ class SumPoint:
     @property
     def box(self) -> Box | None:
         """That of the regularizer, which is the first part."""
-        box: Box | None = self.parts[0].box
-        return box
+        return self.parts[0].box
 
     @cached_property
     def value(self) -> float:
@@ -169,17 +160,12 @@ class SumPoint:
     @cached_property
     def risk_gradient(self) -> Array:
         """The gradient of all but the regularizer."""
-        _, first, *others = self.parts
-        total: Array = first.gradient
-        for part in others:
-            total = total + part.gradient
-        return total
+        return sum(part.gradient for part in self.parts[1:])
 
     @cached_property
     def risk_gradient_error(self) -> Array:
         """Its rounding."""
-        total: Array = sum(part.gradient_error for part in self.parts[1:])
-        return total
+        return sum(part.gradient_error for part in self.parts[1:])
 
     @property
     def risk_square(self) -> float:
@@ -191,8 +177,7 @@ class SumPoint:
 
     @cached_property
     def gradient(self) -> Array:
-        total: Array = self.parts[0].gradient + self.risk_gradient
-        return total
+        return self.parts[0].gradient + self.risk_gradient
 
     @cached_property
     def primal(self) -> float:
@@ -213,22 +198,16 @@ class SumPoint:
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]
-        total = products[0][0].copy()
-        for product, _ in products[1:]:
-            total += product
-        return total, [image for _, image in products]
+        return sum(product for product, _ in products), [image for _, image in products]
 
     def hessian_matrix(self) -> Array:
         total = np.zeros((len(self.w), len(self.w)))
-        for part in self.parts:
+        for part in self.parts:  # one of them at a time: they are large
             total += part.hessian_matrix()
         return total
 
     def hessian_diagonal(self) -> Array:
-        total = np.zeros_like(self.w)
-        for part in self.parts:
-            total += part.hessian_diagonal()
-        return total
+        return sum(part.hessian_diagonal() for part in self.parts)
 
     def slope(self, d: Array, image: list[Any]) -> float:
         return float(sum(p.slope(d, i) for p, i in zip(self.parts, image, strict=True)))

@@ -75,12 +75,8 @@ class Pairs(PickledFields):
         gain = None if self.gain is None else self.gain[positions]
         return Pairs(sample, row_weight, query_weight, gain, self.adjacent)
 
-    def weight_by_query(self) -> Array:
-        """``Σ ω_ij / c_q`` over the pairs of each query; computed once."""
-        return self._weight_by_query
-
     @cached_property
-    def _weight_by_query(self) -> Array:
+    def weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query.
 
         With ``U_r`` and ``G_r`` the sums of u and of u g over the rows of level r, it is
@@ -101,8 +97,7 @@ class Pairs(PickledFields):
                 per_cell = G * self._below(U, head) - U * self._below(G, head)
         of_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
         by_query = np.bincount(of_query, weights=per_cell, minlength=queries.n_queries)
-        weight: Array = np.maximum(by_query, 0.0)
-        return weight
+        return np.maximum(by_query, 0.0)
 
     def _below(self, a: Array, head: Array) -> Array:
         """Sum of ``a`` over the levels that each is preferred to; ``head``: first of its query.
@@ -113,12 +108,11 @@ class Pairs(PickledFields):
         if self.adjacent:
             return np.where(np.arange(len(a)) == head, 0.0, before)
         running: Array = np.cumsum(before)
-        below: Array = running - running[head]
-        return below
+        return running - running[head]
 
     def total_weight(self) -> float:
         """``Σ ω_ij`` over all pairs."""
-        by_query = self.weight_by_query()
+        by_query = self.weight_by_query
         with np.errstate(over="ignore", invalid="ignore"):
             total = by_query.sum() if self.query_weight is None else by_query @ self.query_weight
         return float(total)
@@ -127,18 +121,17 @@ class Pairs(PickledFields):
 def layer_numbers(queries: Queries) -> Array:
     """Number of the level of each position, levels counted query by query."""
     first = np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels
-    numbers: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
-    return numbers
+    return np.repeat(first, np.diff(queries.offsets)) + queries.levels
 
 
 def choose_pairs(data: Dataset, **weighing: Any) -> Pairs:
-    """The swept pairs of `chosen`, whose options these are, where ``pairs`` lists none."""
-    swept, _ = chosen(data, **weighing)
+    """The swept pairs of `select_pairs`, whose options these are, where ``pairs`` lists none."""
+    swept, _ = select_pairs(data, **weighing)
     assert swept is not None
     return swept
 
 
-def _plain_pairs(data: Dataset, pair_weighting: str) -> Pairs:
+def _pairs_of_labels(data: Dataset, pair_weighting: str) -> Pairs:
     """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
     if pair_weighting not in PAIR_WEIGHTINGS:
         raise ValueError(
@@ -182,8 +175,7 @@ def _gain(data: Dataset, pair_weighting: str) -> Array:
             )
         grade = np.exp2(grade)
     lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
-    gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
-    return gain
+    return grade - np.repeat(lowest, np.diff(queries.offsets))
 
 
 def no_pairs_message(queries: Queries) -> str:
@@ -219,8 +211,7 @@ class Blocks:
     @cached_property
     def ends(self) -> Array:
         """Pairs of the blocks up to each, itself included."""
-        ends: Array = np.cumsum(self.n_winners * self.n_losers)
-        return ends
+        return np.cumsum(self.n_winners * self.n_losers)
 
     @property
     def n_pairs(self) -> int:
@@ -266,8 +257,7 @@ class Cells:
     @cached_property
     def size(self) -> Array:
         """Rows of each cell."""
-        size: Array = np.diff(self.start)
-        return size
+        return np.diff(self.start)
 
     def at(self, difference: int, winner: Array | None = None) -> Blocks:
         """The pairs whose levels differ by exactly this much, >= 1; of these cells, or of all."""
@@ -339,8 +329,7 @@ def without(taken: Array, numbers: Array) -> Array:
     [1, 4, 5, 6]
     """
     gaps = taken - np.arange(len(taken))
-    moved: Array = numbers + np.searchsorted(gaps, numbers, side="right")
-    return moved
+    return numbers + np.searchsorted(gaps, numbers, side="right")
 
 
 Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
@@ -378,7 +367,7 @@ def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) ->
     >>> closest([10.0, 30.0, 20.0, 20.0]).pairs.tolist()
     [[2, 0], [3, 0], [1, 2], [1, 3]]
     """
-    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).list_pairs()
 
 
 def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
@@ -409,7 +398,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
     >>> len(random(range(100_000), n=5)), len(random([0, 1, 2], n=3))
     (5, 3)
     """
-    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).list_pairs()
 
 
 def pruned(
@@ -449,7 +438,7 @@ def pruned(
     (1009, [[1, 0], [2, 1]])
     """
     closest, drawn = ("n_closest", n_closest), ("n_random", n_random)
-    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).listed()
+    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).list_pairs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,7 +492,7 @@ class Selection:
         """Whether every pair is chosen."""
         return self.n_chosen == self.n_pairs
 
-    def listed(self, only_random: bool = False) -> Preferences:
+    def list_pairs(self, only_random: bool = False) -> Preferences:
         """The pairs chosen, the closest first.
 
         ``only_random``: the random ones alone, where the closest are all those of neighboring
@@ -566,7 +555,7 @@ def _size(name: str, n: Any, auto: int, total: int) -> int:
     return size
 
 
-def chosen(
+def select_pairs(
     data: Dataset,
     *,
     pairs: str = "all",
@@ -609,11 +598,11 @@ def chosen(
     queries = data.queries
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
-    every = _plain_pairs(data, pair_weighting)
+    every = _pairs_of_labels(data, pair_weighting)
     swept, listed = _select(every, pairs, n_closest, n_random, seed)
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
-        total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query()
+        total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query
         if listed is not None:
             query = listed.queries_of(queries)[0]
             total = total + np.bincount(query, listed.weight, queries.n_queries)
@@ -622,7 +611,7 @@ def chosen(
     if swept is not None:
         swept = replace(swept, query_weight=c)
     if listed is not None:
-        listed = _weighted_by_query(listed, queries, c)
+        listed = _weigh_by_query(listed, queries, c)
     parts = (part.total_weight() for part in (swept, listed) if part is not None)
     check_total(sum(parts), pair_weighting)
     return swept, listed
@@ -634,7 +623,7 @@ def chosen_sizes(
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
 ) -> dict[str, int]:
-    """How many pairs `chosen` takes, ``n_pairs``, and how many of each kind, without finding them.
+    """How many pairs `select_pairs` takes, ``n_pairs``, and how many of each kind; finds none.
 
     Examples
     --------
@@ -651,15 +640,15 @@ def chosen_sizes(
 def _select(
     every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
 ) -> tuple[Pairs | None, Preferences | None]:
-    """The two parts of `chosen` without the factors of the queries."""
+    """The two parts of `select_pairs` without the factors of the queries."""
     if pairs not in SELECTED_PAIRS:
         return replace(every, adjacent=pairs == "adjacent"), None
     selection = _selection(every.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
-        return None, weighted_as(every, selection.listed())
-    others = weighted_as(every, selection.listed(only_random=True)) if selection.n_random else None
+        return None, weigh_as(every, selection.list_pairs())
+    others = weigh_as(every, selection.list_pairs(only_random=True)) if selection.n_random else None
     return replace(every, adjacent=True), others
 
 
@@ -671,7 +660,7 @@ def _selection(
     return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
-def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
+def weigh_as(pairs: Pairs, listed: Preferences) -> Preferences:
     """The listed pairs with the weights ``c_q u_i u_j (g_i - g_j)`` of ``pairs``."""
     queries = pairs.queries
     if pairs.row_weight is not None:
@@ -681,10 +670,10 @@ def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
     if pairs.gain is not None:
         g = queries.scatter(pairs.gain)
         listed = _times(listed, g[listed.winners] - g[listed.losers])
-    return _weighted_by_query(listed, queries, pairs.query_weight)
+    return _weigh_by_query(listed, queries, pairs.query_weight)
 
 
-def _weighted_by_query(listed: Preferences, queries: Queries, c: Array | None) -> Preferences:
+def _weigh_by_query(listed: Preferences, queries: Queries, c: Array | None) -> Preferences:
     """The listed pairs, their weights times c of their query."""
     return listed if c is None else _times(listed, c[listed.queries_of(queries)[0]])
 

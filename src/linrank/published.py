@@ -15,12 +15,12 @@ import numpy as np
 
 from linrank import _core
 from linrank._core import dot
-from linrank.choices import COUNTED, COUNTINGS
+from linrank.choices import COUNTED, COUNTINGS, SELECTED_PAIRS
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
-from linrank.losses.base import Dual, Errors, PairLoss
-from linrank.objective import Term
+from linrank.losses.base import Errors, HingeKind, PairLoss, SquaredHingeKind
+from linrank.objective import Sum
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Recorder, Result
 from linrank.system.resources import cached_property, check_fits
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 # ---- ways of counting violated pairs -------------------------------------------------------------
 
 
-class PublishedLoss(PairLoss):
+class PublishedLoss(SquaredHingeKind, PairLoss):
     """``l(ξ) = max(0, ξ)²`` over all pairs as published: one thread, double, no gains."""
 
     def __init__(self, pairs: Pairs) -> None:
@@ -62,8 +62,7 @@ class PublishedLoss(PairLoss):
         super().__init__(pairs)
 
     def curvature(self, point: Any, v: Array) -> Array:
-        product: Array = point.multiply(v)
-        return product
+        return point.multiply(v)
 
     def errors(self, point: Any, z: Array | None) -> Errors:
         """From above, whatever way of counting: sums of at most n terms, of scores about the mean.
@@ -85,10 +84,6 @@ class PublishedLoss(PairLoss):
         slacks = float((unit * reach * weight).sum())
         primal = slacks if self.has_kink else value
         return Errors(value, primal, slacks, float(np.sqrt((lengths * slope * slope).sum())))
-
-    def dual(self, point: Any, errors: Errors) -> Dual:
-        """``α = 2Cωξ``."""
-        return Dual(2.0 * (point.sum_of_slacks - errors.dual), point.value + errors.value)
 
 
 class Counted(PublishedLoss):
@@ -131,7 +126,7 @@ class HingePoint(NamedTuple):
     gradient: Array
 
 
-class TreeHinge(Counted):
+class TreeHinge(HingeKind, Counted):
     """``l(ξ) = max(0, ξ)`` over all pairs: the oracle of TreeRankSVM, by default on its tree.
 
     The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
@@ -144,8 +139,6 @@ class TreeHinge(Counted):
         One of `linrank.choices.COUNTINGS`.
     """
 
-    has_kink = True
-
     def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:
         super().__init__(pairs, counting)
 
@@ -157,10 +150,6 @@ class TreeHinge(Counted):
     def curvature(self, point: Any, v: Array) -> Array:
         """``0``: the hinge is piecewise linear."""
         return np.zeros_like(v)
-
-    def dual(self, point: Any, errors: Errors) -> Dual:
-        """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
-        return Dual(point.n_violations - errors.dual, largest=1.0)
 
 
 _BYTES_PER_PAIR = 96  # of the list, which grows by doubling and is sorted; of slopes at two points
@@ -198,7 +187,7 @@ class ExplicitPairs(PublishedLoss):
         return _core.preference_point(self.list, "squared_hinge", 1.0, z, 1)
 
 
-def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PairLoss:
+def published_loss(pairs: Any, loss: str, method: str, counting: str | None) -> PairLoss:
     """``Σ ω l(ξ)`` as the method counts it, by one thread.
 
     Parameters
@@ -233,13 +222,18 @@ def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -
     return (TreeHinge if loss == "hinge" else Counted)(pairs, way)
 
 
-def check_counting(solver: str, counting: str | None) -> None:
-    """Raise ValueError where ``counting`` is given to a solver that does not look at it."""
-    if counting is not None and solver not in COUNTED:
+def check_counting(solver: str, counting: str, pairs: str | None) -> None:
+    """Raise ValueError where ``counting`` is given to a solver, or for pairs, that it is not of."""
+    if solver not in COUNTED:
         names = " or ".join(repr(name) for name in COUNTED)
         raise ValueError(
             f"counting={counting!r} needs solver={names}, got solver={solver!r}; "
             "the other solvers have their own way of counting"
+        )
+    if pairs in SELECTED_PAIRS:
+        raise ValueError(
+            f"counting={counting!r} is a published way to count all pairs, not those of "
+            f"pairs={pairs!r}; leave counting out"
         )
 
 
@@ -258,7 +252,7 @@ _ROUNDING = 1e-12
 
 
 def tron(
-    objective: Term,
+    objective: Sum,
     w0: Array,
     *,
     tol: float = 1e-3,

@@ -6,7 +6,6 @@ returns what was `Claimed`; or None where the fit was refused with a clear error
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import warnings
 from dataclasses import dataclass
@@ -180,68 +179,79 @@ def tolerance(options, loss="squared_hinge", solver="newton"):
     return options.get("tol", default)
 
 
+def judged(
+    ranker, X, pairs, omega, told, *, fit=None, limits=(), tol=None, scale=None, weights=None
+):
+    """What a fit of pairs claims, and the judge's verdict on its weights; None if it is refused.
+
+    ``omega`` are the weights of the pairs beside C, ``limits`` as `bounds_of` returns them.
+    """
+    if fit is not None and quietly(fit) is None:
+        return None
+    loss = told.get("loss", "squared_hinge")
+    ends = [] if not limits else list(limits[1:])
+    w = ranker.coef_.astype(Real) if weights is None else weights
+    d = {} if scale is None else {"scale": scale}
+    c = Real(told["C"]) * omega
+    values, least = judge_pairs(X, pairs, c, loss, [w], *ends, **d)
+    told = {**told, **(limits[0] if limits else {})}
+    return _claimed(ranker, values[0], least, tol, told)
+
+
+def _claimed(ranker, value, least, tol, told):
+    claims = (ranker.objective_, ranker.duality_gap_, ranker.converged_)
+    return Claimed(*claims, tol, value, least, told)
+
+
+def some_pairs(rng):
+    """The options of most problems: C, loss, and when to stop."""
+    loss = pick(rng, "squared_hinge", "hinge")
+    return {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
+
+
 def linear(rng):
     X, y, qid, weight = data(rng)
-    loss = pick(rng, "squared_hinge", "hinge")
-    options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
+    options = some_pairs(rng)
     options["solver"] = pick(rng, "newton", "newton", "newton", "newton", "bundle")
-    limits, lower, upper = {}, None, None
-    if options["solver"] == "newton":
-        limits, lower, upper = bounds_of(rng, X.shape[1])
+    is_newton = options["solver"] == "newton"
+    limits, lower, upper = bounds_of(rng, X.shape[1]) if is_newton else ({}, None, None)
     weighting, adjacent = pick(rng, "uniform", "uniform", "grade_diff"), rng.random() < 0.15
     options["scale"] = pick(rng, "none", "none", "none", "standard", "minmax")
     options |= {"pair_weighting": weighting, "pairs": "adjacent" if adjacent else "all"}
     ranker = papers.RankSVM(**options, **limits, n_jobs=1)
     if quietly(lambda: ranker.fit(stored_as(rng, X), y, qid=qid, sample_weight=weight)) is None:
         return None
-    w, d = by_scale(ranker, ranker.model_.scaling.factors)
+    factors = ranker.model_.scaling.factors
+    w, d = by_scale(ranker, factors)
     pairs, omega = listed(y, qid, weight, weighting, adjacent)
-    ends = _scaled(lower, upper, ranker.model_.scaling.factors)
-    values, least = judge_pairs(X, pairs, Real(options["C"]) * omega, loss, [w], *ends, scale=d)
-    tol = tolerance(options, loss, options["solver"])
-    return _claimed(ranker, values[0], least, tol, {**options, **limits})
+    tol = tolerance(options, options["loss"], options["solver"])
+    ends = (limits, *_scaled(lower, upper, factors))
+    return judged(ranker, X, pairs, omega, options, limits=ends, tol=tol, scale=d, weights=w)
 
 
 def _scaled(lower, upper, factors):
     if lower is None or factors is None:
         return lower, upper
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = [
-            np.where(factors > 0, end / factors, inf)
-            for end, inf in ((lower, -np.inf), (upper, np.inf))
-        ]
-    return ends
-
-
-def _claimed(ranker, value, least, tol, told):
-    return Claimed(
-        ranker.objective_, ranker.duality_gap_, ranker.converged_, tol, value, least, told
-    )
+        ends = ((lower, -np.inf), (upper, np.inf))
+        return [np.where(factors > 0, end / factors, inf) for end, inf in ends]
 
 
 def published(rng):
     """The published solvers, whose tolerance is one of the gradient."""
     X, y, qid, weight = data(rng)
-    options = {
-        "C": number(rng, -3, 3),
-        "solver": pick(rng, "tron", "prsvm", "prsvm+"),
-        **stopping(rng),
-    }
+    solver = pick(rng, "tron", "prsvm", "prsvm+")
+    options = {"C": number(rng, -3, 3), "solver": solver, **stopping(rng)}
     if rng.random() < 0.3:
-        options |= {
-            "solver": "bundle",
-            "counting": "avl",
-            "loss": pick(rng, "squared_hinge", "hinge"),
-        }
+        loss = pick(rng, "squared_hinge", "hinge")
+        options |= {"solver": "bundle", "counting": "avl", "loss": loss}
     ranker = linrank.published.PublishedRankSVM(**options)
-    if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
-        return None
-    pairs, omega = listed(y, qid, weight)
-    loss = options.get("loss", "squared_hinge")
-    c = Real(options["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, loss, [ranker.coef_.astype(Real)])
     tol = tolerance(options, "hinge") if options["solver"] == "bundle" else None
-    return _claimed(ranker, values[0], least, tol, options)
+
+    def fit():
+        return ranker.fit(X, y, qid=qid, sample_weight=weight)
+
+    return judged(ranker, X, *listed(y, qid, weight), options, fit=fit, tol=tol)
 
 
 def preferences(rng):
@@ -252,16 +262,15 @@ def preferences(rng):
     if len(pairs) == 0:
         return None
     weight = 10.0 ** rng.uniform(-6, 6, len(pairs)) if rng.random() < 0.4 else None
-    loss = pick(rng, "squared_hinge", "hinge")
-    options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
-    limits, lower, upper = bounds_of(rng, X.shape[1])
-    ranker = papers.RankSVM(**options, **limits, n_jobs=1)
-    if quietly(lambda: ranker.fit_pairs(stored_as(rng, X), pairs, pair_weight=weight)) is None:
-        return None
+    options, limits = some_pairs(rng), bounds_of(rng, X.shape[1])
+    ranker = papers.RankSVM(**options, **limits[0], n_jobs=1)
     omega = np.ones(len(pairs), Real) if weight is None else weight.astype(Real)
-    c = Real(options["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, loss, [ranker.coef_.astype(Real)], lower, upper)
-    return _claimed(ranker, values[0], least, tolerance(options, loss), {**options, **limits})
+    how = {"limits": limits, "tol": tolerance(options, options["loss"])}
+
+    def fit():
+        return ranker.fit_pairs(stored_as(rng, X), pairs, pair_weight=weight)
+
+    return judged(ranker, X, pairs, omega, options, fit=fit, **how)
 
 
 def path(rng):
@@ -270,9 +279,8 @@ def path(rng):
     Cs = np.sort(10.0 ** rng.uniform(-4, 4, 3))
     options = {"Cs": Cs, "loss": loss, **stopping(rng)}
     limits, lower, upper = bounds_of(rng, X.shape[1])
-    found = quietly(
-        lambda: papers.ranksvm_path(X, y, qid, sample_weight=weight, n_jobs=1, **options, **limits)
-    )
+    given = {"sample_weight": weight, "n_jobs": 1, **options, **limits}
+    found = quietly(lambda: papers.ranksvm_path(X, y, qid, **given))
     if found is None:
         return None
     k = int(rng.integers(3))
@@ -280,9 +288,8 @@ def path(rng):
     c = Real(found.Cs[k]) * omega
     values, least = judge_pairs(X, pairs, c, loss, [found.coefs[k].astype(Real)], lower, upper)
     tol, told = tolerance(options, loss), {**options, **limits, "C": found.Cs[k]}
-    return Claimed(
-        *(found.objectives[k], found.gaps[k], bool(found.converged[k]), tol, values[0], least, told)
-    )
+    claims = (found.objectives[k], found.gaps[k], bool(found.converged[k]))
+    return Claimed(*claims, tol, values[0], least, told)
 
 
 def kernel(rng):
@@ -290,11 +297,8 @@ def kernel(rng):
     name = pick(rng, "rbf", "rbf", "poly", "linear")
     loss = pick(rng, "squared_hinge", "hinge")
     options = {"kernel": name, "gamma": number(rng, -3, 2), "C": number(rng, -3, 3), "loss": loss}
-    options |= {
-        "degree": int(rng.integers(1, 4)),
-        "coef0": float(pick(rng, 0.0, 1.0)),
-        **stopping(rng),
-    }
+    options |= {"degree": int(rng.integers(1, 4)), "coef0": float(pick(rng, 0.0, 1.0))}
+    options |= stopping(rng)
     X = X / max(float(np.abs(X).max()) / number(rng, -1, 1), 1e-300)
     ranker = papers.KernelRankSVM(**options, n_jobs=1, random_state=0)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
@@ -302,13 +306,12 @@ def kernel(rng):
     rows = np.asarray(X, dtype=Real)
     products = rows @ rows.T
     gamma = Real(ranker.gamma_)
-    if name == "rbf":
-        square = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
-        Q = np.exp(-gamma * square)
-    elif name == "poly":
-        Q = (gamma * products + Real(options["coef0"])) ** options["degree"]
-    else:
-        Q = products
+    square = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)
+    Q = {
+        "rbf": lambda: np.exp(-gamma * square),
+        "poly": lambda: (gamma * products + Real(options["coef0"])) ** options["degree"],
+        "linear": lambda: products,
+    }[name]()
     beta = np.zeros(len(rows), Real)
     beta[ranker.support_] = ranker.dual_coef_
     features = features_of(Q)
@@ -333,37 +336,26 @@ def domination(rng):
         return None
     u = np.ones(len(y), Real) if weight is None else weight.astype(Real)
     layer = np.unique(y, return_inverse=True)[1]
-    values, least = judge_domination(
-        X, qid, layer, u, u, penalty, options["alpha"], [ranker.coef_.astype(Real)]
-    )
+    problem = (X, qid, layer, u, u, penalty, options["alpha"])
+    values, least = judge_domination(*problem, [ranker.coef_.astype(Real)])
     return _claimed(ranker, values[0], least, options.get("tol", 1e-4), options)
 
 
 def store(rng):
     """The same problems in passes over a store, or mapped from it."""
     X, y, qid, weight = data(rng)
-    loss = pick(rng, "squared_hinge", "hinge")
-    options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
-    limits, lower, upper = bounds_of(rng, X.shape[1])
+    options, limits = some_pairs(rng), bounds_of(rng, X.shape[1])
     passes = {"memory_limit": "8GB"} if rng.random() < 0.7 else {}
-    ranker = papers.RankSVM(**options, **limits, **passes, n_jobs=1)
-    folder = tempfile.mkdtemp(prefix="linrank-law-")
-    try:
-        given = quietly(lambda: linrank.Dataset.of(X, y, qid=qid, sample_weight=weight))
-        if given is None:
-            return None
-        kept = linrank.convert(given, folder + "/data.store", chunk_bytes=256)
-        if quietly(lambda: ranker.fit(linrank.Store(folder + "/data.store"))) is None:
-            return None
-        del kept
-    finally:
-        shutil.rmtree(folder)
-    pairs, omega = listed(y, qid, weight)
-    c = Real(options["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, loss, [ranker.coef_.astype(Real)], lower, upper)
-    return _claimed(
-        ranker, values[0], least, tolerance(options, loss), {**options, **limits, **passes}
-    )
+    ranker = papers.RankSVM(**options, **limits[0], **passes, n_jobs=1)
+    how = {"limits": limits, "tol": tolerance(options, options["loss"])}
+
+    def fit():
+        given = linrank.Dataset.of(X, y, qid=qid, sample_weight=weight)
+        with tempfile.TemporaryDirectory(prefix="linrank-law-") as folder:
+            linrank.convert(given, folder + "/data.store", chunk_bytes=256)
+            return ranker.fit(linrank.Store(folder + "/data.store"))
+
+    return judged(ranker, X, *listed(y, qid, weight), {**options, **passes}, fit=fit, **how)
 
 
 def stochastic(rng):
@@ -376,9 +368,9 @@ def stochastic(rng):
     if quietly(lambda: ranker.fit(X, y, qid=qid)) is None:
         return None
     pairs, omega = listed(y, qid, None)
-    c = omega / (Real(options["alpha"]) * len(pairs))
-    values, least = judge_pairs(X, pairs, c, "hinge", [ranker.coef_.astype(Real)])
     alpha = Real(options["alpha"])
+    c = omega / (alpha * len(pairs))
+    values, least = judge_pairs(X, pairs, c, "hinge", [ranker.coef_.astype(Real)])
     found = (alpha * values[0], alpha * least)
     return Claimed(ranker.objective_, ranker.duality_gap_, False, None, *found, options)
 
@@ -388,13 +380,15 @@ def factorized(rng):
     options = {"C": number(rng, -3, 2), "n_components": int(rng.integers(1, 4)), "random_state": 0}
     X = X / (np.abs(X).max() + 1e-300)
     ranker = papers.FactorizedRankSVM(**options, max_iter=int(rng.integers(1, 60)))
-    if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
-        return None
-    pairs, omega = listed(y, qid, weight)
-    c = Real(options["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, "hinge", [ranker.coef_.astype(Real)])
-    objective = ranker.model_.training["hinge_objective"]
-    return Claimed(objective, ranker.duality_gap_, False, None, values[0], least, options)
+    told = {**options, "loss": "hinge"}
+
+    def fit():
+        ranker.fit(X, y, qid=qid, sample_weight=weight)
+        # What is certified is that of RankSVM, and there is no promise of a tolerance.
+        ranker.objective_, ranker.converged_ = ranker.hinge_objective_, False
+        return ranker
+
+    return judged(ranker, X, *listed(y, qid, weight), told, fit=fit)
 
 
 def cluster(rng, client=None):
@@ -405,36 +399,23 @@ def cluster(rng, client=None):
 
     X, y, qid, weight = data(rng)
     X = np.asarray(X, dtype=np.float64)
-    loss = pick(rng, "squared_hinge", "hinge")
-    options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
-    limits, lower, upper = bounds_of(rng, X.shape[1])
+    options, limits = some_pairs(rng), bounds_of(rng, X.shape[1])
     sizes = tuple(np.bincount(qid).tolist())
     blocks = [da.from_array(a, chunks=(sizes,)) for a in (y, qid)]
     given = {} if weight is None else {"sample_weight": da.from_array(weight, chunks=(sizes,))}
     rows = da.from_array(X, chunks=(sizes, X.shape[1]))
-    ranker = linrank.dask.RankSVM(
-        **papers.settings_of(linrank.dask.RankSVM, **options, **limits), client=client
-    )
-    if quietly(lambda: ranker.fit(rows, blocks[0], qid=blocks[1], **given)) is None:
-        return None
-    pairs, omega = listed(y, qid, weight)
-    c = Real(options["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, loss, [ranker.coef_.astype(Real)], lower, upper)
-    return _claimed(ranker, values[0], least, tolerance(options, loss), {**options, **limits})
+    settings = papers.settings_of(linrank.dask.RankSVM, **options, **limits[0])
+    ranker = linrank.dask.RankSVM(**settings, client=client)
+    how = {"limits": limits, "tol": tolerance(options, options["loss"])}
+
+    def fit():
+        return ranker.fit(rows, blocks[0], qid=blocks[1], **given)
+
+    return judged(ranker, X, *listed(y, qid, weight), options, fit=fit, **how)
 
 
-CASES = {
-    "linear": linear,
-    "published": published,
-    "preferences": preferences,
-    "path": path,
-    "kernel": kernel,
-    "domination": domination,
-    "store": store,
-    "stochastic": stochastic,
-    "factorized": factorized,
-    "cluster": cluster,
-}
+KINDS = (linear, published, preferences, path, kernel, domination, store, stochastic, factorized)
+CASES = {make.__name__: make for make in (*KINDS, cluster)}
 
 
 def run(name, seed, numbers, **options):

@@ -15,8 +15,16 @@ from typing import Any, NoReturn
 from linrank.choices import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.cli.console import terminal_width
 from linrank.errors import nearest
-from linrank.methods.base import METHODS, Later, Method, method_named
-from linrank.methods.parameters import Option, PairLosses, defaults_of, options_of
+from linrank.methods.base import (
+    METHODS,
+    Later,
+    Method,
+    Option,
+    defaults_of,
+    method_named,
+    options_of,
+)
+from linrank.methods.parameters import PairLosses
 from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
@@ -326,7 +334,7 @@ def pair_weighting(text: str) -> str:
     return text
 
 
-# What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
+# What values an option takes, by the kind of a parameter; see `linrank.methods.base.Option`.
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
@@ -535,7 +543,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         if told is None and not isinstance(defaults[name], bool) and defaults[name] is not None:
             told = str(defaults[name]).removesuffix(".0")
         about = option.help
-        how: dict[str, Any] = {"dest": name, "metavar": option.metavar or "NAME"}
+        how: dict[str, Any] = {"dest": name, "metavar": option.metavar}
         if option.kind == "flag":
             how = {"dest": name, "action": "store_true", "default": None}
         elif option.choices:

@@ -13,7 +13,8 @@ from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
 from linrank.cli.options import STANDARD, fill_in, flag
 from linrank.cli.train import check_checkpoint, check_trained_files, finish
-from linrank.methods.parameters import SGDParameters, defaults_of
+from linrank.methods.base import defaults_of
+from linrank.methods.parameters import SGDParameters
 from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from linrank.cli import files, options
 from linrank.cli.console import Clock, Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.methods.base import METHODS, Method, Task, Trained
-from linrank.methods.parameters import options_of
+from linrank.methods.base import METHODS, Method, Task, Trained, options_of
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from linrank.cli import files, options, train
 from linrank.cli.console import Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.methods.base import AUTO, METHODS, Method, Task
+from linrank.methods import AUTO
+from linrank.methods.base import METHODS, Method, Task
 from linrank.system.resources import count, seconds
 from linrank.system.tables import Column, Table
 

@@ -18,13 +18,12 @@ from linrank.estimators import cross_validation as search
 from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
-from linrank.methods.base import DOMINATION, RANKSVM, Task
+from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods.base import Task, defaults_of, takes
 from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
     RankSVMPath,
-    defaults_of,
-    takes,
 )
 from linrank.methods.search import certified_path
 from linrank.metrics import parse_scoring

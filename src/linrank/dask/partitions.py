@@ -28,7 +28,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
-from linrank.parts.gathered_rows import gathered
+from linrank.parts.gathered_rows import gather_rows
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.recipes import Recipe
 from linrank.system.resources import resolve
@@ -164,7 +164,7 @@ class Partitions(Parts):
             yield self
             return
         with self.opened(None) as blocks:
-            yield MemoryParts(gathered(blocks), self.n_threads)
+            yield MemoryParts(gather_rows(blocks), self.n_threads)
 
 
 def partitions_of(

@@ -12,7 +12,7 @@ import numpy as np
 from linrank import _core
 from linrank.data.rows import Array, Rows
 from linrank.domination.layering import Layering
-from linrank.losses.base import CoreLoss, Dual, Errors
+from linrank.losses.base import KINDS, CoreLoss, Dual, Errors
 from linrank.objective import Ridge, Risk, RiskPoint, Sum
 from linrank.system.resources import cached_property
 
@@ -73,6 +73,9 @@ class DominationLoss(CoreLoss):
         ``t‖Xᵀ∇L(z)‖_∞`` down to α. Rounding cannot take it above that.
         """
         return point.dual(t, self.n_threads) - 4.0 * point.value_error - point.slope_error
+
+
+KINDS[Layering] = {"domination": DominationLoss}
 
 
 @dataclass(frozen=True, eq=False)

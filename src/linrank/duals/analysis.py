@@ -27,7 +27,7 @@ from linrank.duals.dual_matrix import (
 from linrank.duals.entries import PairEntries, chunks
 from linrank.errors import check_one_of
 from linrank.models.linear import LinearModel
-from linrank.pairs import Pairs, chosen
+from linrank.pairs import Pairs, select_pairs
 from linrank.system.seeds import seed_of, seed_of_part
 from linrank.system.tables import frame_of
 
@@ -323,7 +323,7 @@ def _trained_pairs(
     data, loss = as_dataset(X, n_jobs, **rows), str(training["loss"])
     check_sizes(training, {"n_rows": data.n_rows})
     weight = query_weights(query_weight, data.queries)
-    swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(training))
+    swept, listed = select_pairs(data, query_weight=weight, **choice_of_pairs(training))
     if isinstance(inner, LinearModel) and loss == "hinge":
         if listed is not None:
             raise ValueError(

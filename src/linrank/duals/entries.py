@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from linrank.data.preferences import Preferences
 from linrank.objective import RiskPoint, SumPoint
 from linrank.pairs import Cells as PairCells
-from linrank.pairs import Pairs, weighted_as
+from linrank.pairs import Pairs, weigh_as
 from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound
@@ -93,7 +93,7 @@ def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Preferences]:
         numbers = np.arange(begin, min(begin + size, blocks.n_pairs))
         winners, losers = blocks.pairs(numbers)
         listed = Preferences(cells.rows[winners], cells.rows[losers])
-        yield weighted_as(pairs, listed)
+        yield weigh_as(pairs, listed)
 
 
 @dataclass(frozen=True, eq=False)

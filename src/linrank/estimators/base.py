@@ -36,7 +36,7 @@ from linrank.methods.base import Method, Task, Trained
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
-from linrank.search.monitor import validation_sets
+from linrank.search.folds import validation_sets
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             Query of each row; only ``scale="query"`` looks at it, and needs it.
         """
         rows, qid = self._rows(X, qid)
-        scores: NDArray[np.float64] = self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
-        return scores
+        return self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
 
     def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
         """The same scores as :meth:`decision_function`."""
@@ -178,7 +177,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
-        data = self._checked_data(X, y, qid, group, sample_weight)
+        data = self._check_data(X, y, qid, group, sample_weight)
         if is_unsaid and data.qid is None:
             levels = int(data.queries.n_levels.max())
             self._warn_of_one_query(data.labels, data.n_rows, levels)
@@ -190,7 +189,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             more = "" if search is None else _GROUPS_ALONE
             warn_of_one_query(f"{type(self).__name__}.fit", labels, n_rows, n_levels, more)
 
-    def _checked_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+    def _check_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         if isinstance(X, (Store, Dataset)):
             own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
             what = f"the store {X.path}" if isinstance(X, Store) else "the data set"
@@ -200,7 +199,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 self._check_policy(X.filling, f"the store {X.path}", _WRITE_AGAIN)
                 data = X.dataset(n_jobs=self.n_jobs)
             else:
-                data = self._filled(X.without_scan())  # its rows may have been written to
+                data = self._fill_missing(X.without_scan())  # its rows may have been written to
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
@@ -210,7 +209,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             qid=qid,
             group=group,
             sample_weight=sample_weight,
-            missing=self._missing(),
+            missing=self._missing_policy(),
             n_jobs=self.n_jobs,
         )
         if data.n_rows == 1:
@@ -219,9 +218,9 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
-    def _filled(self, data: Dataset) -> Dataset:
+    def _fill_missing(self, data: Dataset) -> Dataset:
         """A data set as the parameter ``missing`` wants it; one may have been filled in already."""
-        missing = self._missing()
+        missing = self._missing_policy()
         if data.filling is None:
             if not data.rows.is_finite(data.weight, resolve(self.n_jobs)):
                 check_values(
@@ -234,7 +233,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_policy(self, filling: Filling | None, what: str, remedy: str) -> None:
         """Refuse another ``missing`` than the data had when they were filled in, if they were."""
-        missing, kind = self._missing(), None if filling is None else filling.kind
+        missing, kind = self._missing_policy(), None if filling is None else filling.kind
         if missing not in ("error", kind):
             was = "not filled in" if kind is None else f"filled in with {kind!r}"
             raise ValueError(f"missing={missing!r}, but {what} was {was}; {remedy}")
@@ -244,7 +243,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_policy(store.filling, f"the store {store.path}", _WRITE_AGAIN)
         return columns_of(store)
 
-    def _missing(self) -> str:
+    def _missing_policy(self) -> str:
         """What happens to missing values in training: the estimators that fill them in say so."""
         missing = getattr(self, "missing", MISSING[0])
         check_one_of("missing", missing, MISSING)
@@ -466,7 +465,9 @@ class MethodRanker(FittedRanker):
         return self._train(data, data, self._validation_sets(data, validation), query_weight)
 
     def _validation_sets(self, data: Dataset, given: tuple[Any, ...]) -> tuple[Dataset, ...]:
-        if not hasattr(self, "scoring") and any(part is not None for part in given):
+        if all(part is None for part in given):
+            return ()
+        if not hasattr(self, "scoring"):
             raise TypeError(f"{type(self).__name__} takes no validation data; leave it out")
         return tuple(validation_sets(data, *given))
 
@@ -607,8 +608,7 @@ class LinearRanker(FittedRanker):
                 "of features with known deviations; see permutation_importance in the guide"
             )
         total = float(found.sum())
-        shares: NDArray[np.float64] = found / total if total > 0.0 else found
-        return shares
+        return found / total if total > 0.0 else found
 
     def export(self, target: str, **options: Any) -> Artefact:
         """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from linrank.errors import ConvergenceWarning, warn
 from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, check_foreign
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.store import is_limited
+from linrank.methods import AUTO, DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD
 from linrank.methods import parameters as of
-from linrank.methods.base import AUTO, DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Method, Task
+from linrank.methods.base import Method, Task
+from linrank.methods.ground import tell
 from linrank.metrics import parse
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.passes import StoreParts
 from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import PathResult
-from linrank.search.monitor import folds_or_validation, tell
+from linrank.search.folds import folds_or_validation
 from linrank.search.tuning import Tuning
 from linrank.system.resources import resolve
 from linrank.system.tables import Column, Table
@@ -82,20 +84,13 @@ class SearchRanker(FittedRanker):
 
     def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
         """Let the method choose and train, and set the attributes of the fit."""
-        assert self.method.path is not None
-        found = self.method.path(
-            Task(data, self, query_weight=query_weight), folds, progress=self._progress
-        )
+        task, search = Task(data, self, query_weight=query_weight), cast(Any, self.method.path)
+        found = search(task, folds, progress=report_model if self.verbose > 0 else None)
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
             warn(f"{type(self).__name__} {found.trained.doubt}", ConvergenceWarning)
         self._adopt_trained(found.trained, columns)
         return self
-
-    @property
-    def _progress(self) -> Any:
-        """Who is told of each model."""
-        return report_model if self.verbose > 0 else None
 
     def _adopt_choice(self, tuning: Tuning, path: PathResult | None) -> None:
         """Set the attributes of the choice; warn where it is doubtful."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linrank.data.rows import Rows
 from linrank.domination.train import choose_solver
 from linrank.estimators.base import MethodRanker, SparseRanker
-from linrank.methods.base import DOMINATION
+from linrank.methods import DOMINATION
 from linrank.methods.parameters import DominationParameters
 
 

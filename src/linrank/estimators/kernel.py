@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.data.dataset import Dataset
 from linrank.estimators.base import FittedRanker, PairRanker
-from linrank.methods.base import KERNEL
+from linrank.methods import KERNEL
 from linrank.methods.parameters import KernelParameters
 from linrank.models.kernel import KernelModel
 

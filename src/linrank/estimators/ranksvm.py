@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from linrank.estimators.base import LinearRanker, MethodRanker, PairRanker
+from linrank.methods import FACTORIZED, PUBLISHED, RANKSVM, REGULARIZED
 from linrank.methods import parameters as of
-from linrank.methods.base import FACTORIZED, PUBLISHED, RANKSVM, REGULARIZED
 
 
 class RankSVM(PairRanker, LinearRanker, of.RankSVMParameters):

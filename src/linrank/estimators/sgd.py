@@ -14,7 +14,8 @@ from linrank.data.queries import UNSAID
 from linrank.data.rows import Rows
 from linrank.errors import check_positive
 from linrank.estimators.base import LinearRanker, MethodRanker
-from linrank.methods.base import SGD, Trained
+from linrank.methods import SGD
+from linrank.methods.base import Trained
 from linrank.methods.parameters import SGDParameters
 from linrank.methods.sgd import attributes_of, average_of
 from linrank.models.linear import LinearModel

@@ -64,7 +64,7 @@ def read_feature_map(path: str | os.PathLike[str]) -> dict[str, str]:
         with naming(source), open(source, encoding="utf-8-sig") as file:
             content = file.read()
         if content.lstrip().startswith("{"):
-            return json.loads(content, object_pairs_hook=_distinct)  # type: ignore[no-any-return]
+            return json.loads(content, object_pairs_hook=_distinct)
         return _distinct(_columns(content))
     except json.JSONDecodeError as error:
         raise ValueError(

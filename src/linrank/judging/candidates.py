@@ -30,7 +30,7 @@ from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, signed_measure, unit_model
 from linrank.methods.base import METHODS, Later, Task
-from linrank.methods.ground import Ground, settle, settled_scale
+from linrank.methods.ground import Ground, choose_scale, settle
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.parameters import DominationPath
 from linrank.methods.ranksvm import unit_in_memory
@@ -362,7 +362,7 @@ def usual_Cs(trial: Trial, parameters: str, train: str, **given: Any) -> list[fl
 
 def scale_of(trial: Trial) -> str:
     """The scaling of the training part."""
-    return settled_scale(trial.scale, trial.train.rows, 1)
+    return choose_scale(trial.scale, trial.train.rows, 1)
 
 
 def weights_per_query(trial: Trial, **_: Any) -> list[float]:
@@ -373,12 +373,12 @@ def weights_per_query(trial: Trial, **_: Any) -> list[float]:
 
 def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
     """From the α that leaves no weight down to where the penalty hardly matters."""
-    from linrank.methods.domination import alphas_of
+    from linrank.methods.domination import grid_of
 
     asked = DominationPath(
         penalty=penalty, scale=scale_of(trial), random_state=trial.seed, n_jobs=1
     )
-    return [float(alpha) for alpha in alphas_of(Ground.of(Task(trial.train, asked)))]
+    return [float(alpha) for alpha in grid_of(Ground.of(Task(trial.train, asked)))]
 
 
 def usual_gammas(trial: Trial, **_: Any) -> list[float]:

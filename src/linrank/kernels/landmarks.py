@@ -201,7 +201,7 @@ class KernelDirections(Directions):
 
     def represented(self, point: Any, solution: Solution) -> Solution:
         landmarks, part = self.preconditioner.landmarks, point.parts[1]
-        rest, curved = solution.residual, part.risk.loss.curvature(part.loss, solution.d[1])
+        rest, curved = solution.r, part.risk.loss.curvature(part.loss, solution.d[1])
         d = solution.d + rest
         d[0] = -point.gradient[0] - part.risk.C * curved
         landmarks.add(-(landmarks.coordinates @ rest[0]), d)
@@ -236,7 +236,7 @@ def settle_coefficients(point: SumPoint, preconditioner: OnLandmarks, tol: float
         left = SimpleNamespace(gradient=-rest, hvp=point.hvp)  # of the system
         improved, limit = memory.improve(solve), preconditioner.limit
         solution = solve_newton(left, improved, memory, 0.0, 0.0, limit, residual=goal)
-        d, rest = d + solution.d, solution.residual
+        d, rest = d + solution.d, solution.r
         excess = point.moved(1.0, d + rest, point.image(d + rest)).primal - point.primal
         if excess <= allowed:
             slope = part.loss.gradient + part.risk.loss.curvature(part.loss, d[1])

@@ -160,14 +160,12 @@ class CoreLoss(ScoreLoss):
         return float(self.pairs.total_weight())
 
     def curvature(self, point: Any, v: Array) -> Array:
-        product: Array = point.multiply(v, self.n_threads)
-        return product
+        return point.multiply(v, self.n_threads)
 
     def hessian_matrix(self, rows: Design, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
         n, form = rows.shape[1], getattr(_core, f"{self.kind}hessian_matrix")
-        matrix: Array = form(rows.core, self.order, point, self.n_threads).reshape(n, n)
-        return matrix
+        return form(rows.core, self.order, point, self.n_threads).reshape(n, n)
 
     def hessian_diagonal(self, rows: Design, point: Any) -> Array:
         """The diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros.
@@ -175,8 +173,7 @@ class CoreLoss(ScoreLoss):
         It is exact up to rounding where preferences are listed, and an estimate elsewhere.
         """
         form = getattr(_core, f"{self.kind}hessian_diagonal")
-        diagonal: Array = form(rows.core, self.order, point, self.n_threads)
-        return diagonal
+        return form(rows.core, self.order, point, self.n_threads)
 
 
 class PairLoss(CoreLoss):
@@ -345,3 +342,28 @@ class PreferenceHinge(HingeKind, PreferenceLoss):
 
 class PreferenceHuber(HuberKind, PreferenceLoss):
     """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``."""
+
+
+# The losses of pairs by the class of these; that of rankings adds its own.
+KINDS: dict[type, dict[str, Any]] = {
+    Pairs: {"squared_hinge": SquaredHinge, "hinge": Hinge, "huber": Huber},
+    Preferences: {
+        "squared_hinge": PreferenceSquaredHinge,
+        "hinge": PreferenceHinge,
+        "huber": PreferenceHuber,
+    },
+}
+
+
+def loss_of_pairs(
+    kind: str, pairs: Any, n_threads: int = 1, *, epsilon: float | None = None, n_rows: int = 0
+) -> ScoreLoss:
+    """The loss of this kind of pairs of one of the classes of `KINDS`.
+
+    With ``epsilon``, the hinge is smoothed within that of its kink. ``n_rows`` are those of the
+    matrix that listed pairs name the rows of.
+    """
+    given = (pairs, n_rows, n_threads) if isinstance(pairs, Preferences) else (pairs, n_threads)
+    if kind == "hinge" and epsilon is not None:
+        return KINDS[type(pairs)]["huber"](*given, epsilon=epsilon)
+    return KINDS[type(pairs)][kind](*given)

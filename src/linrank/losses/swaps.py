@@ -15,7 +15,7 @@ import numpy as np
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
-from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
+from linrank.losses.base import KINDS, CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
 from linrank.metrics.measures import Measure, parse
 from linrank.system.resources import PickledFields, cached_property
@@ -100,13 +100,13 @@ class Swaps(PickledFields):
         cutoff = getattr(measure, "k", None)
         lengths = np.diff(queries.offsets)
         check_longest(measure, int(lengths.max()))
-        ranked = _ranked(queries, scores, n_threads)
+        ranked = _rank_rows(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
         effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
         weight = None if row_weight is None else np.ascontiguousarray(row_weight[order])
         swaps = cls(ranked, depth, *effect, weight)
-        by_query = swaps.weight_by_query()
+        by_query = swaps.weight_by_query
         c = (by_query > 0).astype(np.float64)
         if query_weight is not None:
             c = c * query_weight
@@ -141,6 +141,7 @@ class Swaps(PickledFields):
         """Number of pairs whose weight is not 0."""
         return int(self._totals[1].sum())
 
+    @property
     def weight_by_query(self) -> Array:
         """``Σ ω`` over the pairs of each query."""
         return self._totals[0]
@@ -161,7 +162,7 @@ class Swaps(PickledFields):
         return Swaps(sample, depth.astype(np.int32), gain, first, second, factor, row_weight)
 
 
-def _ranked(queries: Queries, scores: Array, n_threads: int) -> Queries:
+def _rank_rows(queries: Queries, scores: Array, n_threads: int) -> Queries:
     """The same queries, the rows of each by descending score; ties as they were given."""
     own = queries.gather(scores)
     place = _core.ranks_within_queries(own, queries.offsets, None, n_threads) - 1
@@ -184,15 +185,13 @@ class _Places:
 
     def total(self, a: Array) -> Array:
         """Sums over the rows of each query, by position."""
-        by_query: Array = np.add.reduceat(a, self.offsets[:-1])[self.query]
-        return by_query
+        return np.add.reduceat(a, self.offsets[:-1])[self.query]
 
     def running(self, a: Array) -> Array:
         """Sums over the rows of a query up to each, itself included."""
         total = np.cumsum(a)
         before = np.concatenate([[0.0], total])[self.offsets[:-1]]
-        running: Array = total - before[self.query]
-        return running
+        return total - before[self.query]
 
     def is_relevant(self, measure: Any) -> Array:
         """1 where the label reaches the threshold of the measure, else 0."""
@@ -303,8 +302,7 @@ def _gains(measure: Measure, labels: Array, is_linear: bool) -> Array:
             f"pair_weighting='{measure}' takes 2^label, and the label {labels.max():g} is too "
             "large for it; use labels up to 500, or ndcg(gain=linear)"
         )
-    gains: Array = np.exp2(labels) - 1.0
-    return gains
+    return np.exp2(labels) - 1.0
 
 
 _EFFECTS: dict[type[Measure], Any] = {
@@ -350,3 +348,6 @@ class SwapHinge(HingeKind, SwapLoss):
 
 class SwapHuber(HuberKind, SwapLoss):
     """The hinge, smoothed within ε of its kink."""
+
+
+KINDS[Swaps] = {"squared_hinge": SwapSquaredHinge, "hinge": SwapHinge, "huber": SwapHuber}

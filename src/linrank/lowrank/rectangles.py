@@ -39,7 +39,7 @@ class Rectangles(PickledFields):
     @cached_property
     def _weight(self) -> Array:
         """What the pairs of each query weigh."""
-        weight, c = self.pairs.weight_by_query(), self.pairs.query_weight
+        weight, c = self.pairs.weight_by_query, self.pairs.query_weight
         return weight if c is None else weight * c
 
     @cached_property

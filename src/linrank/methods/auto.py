@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows
+from linrank.data.rows import Array, DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
-from linrank.methods.base import DOMINATION, RANKSVM, Description, Task, Trained
-from linrank.methods.domination import alphas_of
-from linrank.methods.ground import Ground, converged_lines, ending, optimum_line, place_of
+from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods.base import Description, Task, Trained
+from linrank.methods.domination import grid_of
+from linrank.methods.ground import Ground, describe_optimum, optimum_line, place_of
 from linrank.methods.parameters import (
     DominationParameters,
     DominationSearch,
@@ -28,8 +28,6 @@ from linrank.search.folds import as_folds
 from linrank.search.tuning import Judging, Tuning
 from linrank.system.resources import cached_property
 from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -177,17 +175,16 @@ class _Run:
 
     def tune(self, folds: Any, judging: dict[str, Any]) -> Tuning:
         """The measure of its models, from the simplest on."""
-        task, asked = self.task, Judging(**judging)
-        if not self.candidate.options:
-            ground = Ground.of(replace(task, parameters=self._search(DominationSearch)))
-            return DOMINATION_PATH.tune(ground, folds, self._alphas, asked)
+        options = self.candidate.options
+        kind = RankSVMSearch if options else DominationSearch
+        parameters = kind(**self._common, **options)
+        ground = Ground.of(replace(self.task, parameters=parameters))
+        if not options:
+            return DOMINATION_PATH.tune(ground, folds, self._alphas, Judging(**judging))
         # A fold has that share of the queries, and so of the weights.
         share = 1.0 - 1.0 / self.n_folds if self.n_folds > 1 else 1.0
-        ground = Ground.of(replace(task, parameters=self._search(RankSVMSearch)))
-        return RANKSVM_PATH.tune(ground, folds, np.array(WEIGHTS) / (share * self.unit), asked)
-
-    def _search(self, parameters: type) -> Any:
-        return parameters(**self._common, **self.candidate.options)
+        grid = np.array(WEIGHTS) / (share * self.unit)
+        return RANKSVM_PATH.tune(ground, folds, grid, Judging(**judging))
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -197,7 +194,7 @@ class _Run:
     @cached_property
     def _alphas(self) -> Array:
         parameters = DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
-        return alphas_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
+        return grid_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
 
     def _parameters(self, place: int) -> Any:
         if not self.candidate.options:
@@ -225,10 +222,8 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines = [
         ("trained", f"{known['model']}: {known['metric']} {known['score']:.4f} on unseen queries"),
         optimum_line(result),
-        *converged_lines(trained),
     ]
     names = ("metric", "score", "C", "alpha", "pair_weighting", "curves", "interactions")
     # "model" is the name of a file where facts are printed.
     facts = {"chosen": known["model"], **{name: known[name] for name in names if name in known}}
-    facts |= {"objective": result.value, "duality_gap": result.gap, **ending(result)}
-    return Description(tuple(lines), facts)
+    return describe_optimum(trained, *lines, **facts)

@@ -1,15 +1,21 @@
-"""Method, Task, Trained: what the shells know of a way of learning to rank, whichever it is."""
+"""What the shells know of a way of learning to rank, whichever it is: its parameters and functions.
+
+Without NumPy or scikit-learn, so that the command line starts in a blink.
+"""
+# ruff: noqa: RUF009  (a field is declared by a call)
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from linrank import choices as of
 from linrank.errors import did_you_mean
-from linrank.methods import parameters as of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,8 +23,164 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
+    from linrank.methods.ground import Monitor
     from linrank.models.linear import LinearModel, Model
-    from linrank.search.monitor import Monitor
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# ---- parameters ---------------------------------------------------------------------------------
+
+# What stands for values of a kind in the help.
+METAVARS = {
+    **dict.fromkeys(("count", "natural", "steps"), "N"),
+    **{"size": "N|auto", "size_in_bytes": "SIZE", "weight": "C|auto", "share": "F"},
+    **{"grid": "GRID", "features": "F,...", "bounds": "F:LOW:HIGH", "margin": "M"},
+    "algorithms": "NAME,...",
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter as the command line has it.
+
+    Attributes
+    ----------
+    help : str
+        One line; the default is added to it.
+    kind : str
+        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
+        "count" and so on.
+    flags : tuple of str
+        How it is spelt, if not ``--name-of-the-parameter``.
+    choices : tuple
+        The values of a "choice".
+    metavar : str
+        What stands for the value in the help; that of `METAVARS` if it is empty.
+    told : str or None
+        What the help says of the default, where the value itself does not say it.
+    needs : (str, tuple of str) or ()
+        Another parameter, and its values that this one goes with; without any, it must be given.
+    excludes : tuple of str
+        Parameters that cannot be given beside this one.
+    """
+
+    help: str
+    kind: str = "choice"
+    flags: tuple[str, ...] = ()
+    choices: tuple[Any, ...] = ()
+    metavar: str = ""
+    told: str | None = None
+    needs: tuple[Any, ...] = ()
+    excludes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metavar", self.metavar or METAVARS.get(self.kind, "NAME"))
+
+
+def declare(default: Any, help: str = "", kind: str = "choice", **details: Any) -> Any:
+    """A field of a dataclass; without help, the command line has no such option."""
+    metadata = {"option": Option(help, kind, **details)} if help else {}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def choose(choices: tuple[Any, ...], help: str, **details: Any) -> Any:
+    """A field with a few values, the first of which is the default."""
+    return declare(choices[0], help, "choice", choices=choices, **details)
+
+
+def options_of(parameters: type) -> dict[str, Option]:
+    """The parameters that the command line has, by name."""
+    fields = dataclasses.fields(parameters)
+    return {f.name: f.metadata["option"] for f in fields if "option" in f.metadata}
+
+
+def defaults_of(parameters: type) -> dict[str, Any]:
+    """All parameters and their defaults, by name."""
+    return {f.name: f.default for f in dataclasses.fields(parameters)}
+
+
+def takes(parameters: type) -> Callable[[F], F]:
+    """A function that passes its keywords to a dataclass, with these in its signature."""
+    fields = inspect.signature(parameters).parameters.values()
+
+    def show(function: F) -> F:
+        whole = inspect.signature(function)
+        own = [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        named = [each.replace(kind=each.KEYWORD_ONLY) for each in fields]
+        known = {each.name for each in own}
+        both = [*own, *(each for each in named if each.name not in known)]
+        function.__signature__ = whole.replace(parameters=both)  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Parameters:
+    """What all methods have: what is done to the rows before any training, threads, a seed."""
+
+    scale: str = choose(
+        of.SCALES,
+        "divide features by their deviation, range, or range in each query, in the model",
+    )
+    random_state: Any = declare(
+        None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
+    )
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An object whose ``__init__`` will know all names, or an error in the user's words.
+
+        Here, at the end of every line of ancestors, it hides no signature of an ``__init__``.
+        """
+        if not kwargs.keys() <= cls.__dataclass_fields__.keys():
+            known = inspect.signature(cls.__init__).parameters
+            is_open = any(one.kind is one.VAR_KEYWORD for one in known.values())
+            for name in () if is_open else kwargs.keys() - known.keys():
+                hint = did_you_mean(name, known)
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}{hint}")
+        return super().__new__(cls)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Watched:
+    """What is watched while one model is trained."""
+
+    early_stopping: bool = False
+    n_iter_no_change: int = 5
+    scoring: str | Callable[[Any, Any], float] = of.SCORING
+    callback: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Choosing:
+    """How a search measures models on rows that they have not seen, and chooses among them."""
+
+    cv: Any = None
+    scoring: str | Callable[[Any, Any], float] = of.SCORING
+    selection: str = choose(
+        of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
+    )
+
+
+def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
+    """The parameters of a search over a grid: those of one model, with values for its axes."""
+    not_ours = {*grid, *Watched.__dataclass_fields__}
+    made: list[tuple[str, Any, Any]] = [
+        (f"{name}s", Any, declare(tuple(values), f"values of {name}", "grid", metavar="GRID"))
+        for name, values in grid.items()
+    ]
+    for one in dataclasses.fields(parameters):
+        if one.name not in not_ours:
+            same = dataclasses.field(default=one.default, metadata=one.metadata)
+            made.append((one.name, Any, same))
+    name = f"{parameters.__name__.removesuffix('Parameters')}Search"
+    return dataclasses.make_dataclass(name, made, bases=(Choosing,), eq=False, repr=False)
+
+
+# ---- methods ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +324,7 @@ def register(method: Method) -> Method:
     """Add a method under its name; one that is there already is replaced."""
     if method.grid and method.search is None:
         path = partial(Later("linrank.methods.search:search_grid"), method)
-        search = of.search_of(method.parameters, method.grid)
+        search = search_of(method.parameters, method.grid)
         method = replace(method, search=search, path=path)
     METHODS[method.name] = method
     return method
@@ -174,80 +336,3 @@ def method_named(name: str) -> Method:
         near, known = did_you_mean(name, METHODS), ", ".join(METHODS)
         raise ValueError(f"no method is named {name!r}{near}; known: {known}")
     return METHODS[name]
-
-
-def _own(
-    name: str,
-    summary: str,
-    parameters: type,
-    search: type | None = None,
-    places: tuple[str, ...] = (),
-    module: str | None = None,
-) -> Method:
-    """Register a method of linrank itself, whose functions have the usual names and places."""
-    where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
-    path = None if search is None else Later(f"linrank.methods.search:search_{name}")
-    train, describe = Later(where.format("train")), Later(where.format("describe"))
-    recipe = Later(where.format("recipe_of")) if "cluster" in places else None
-    return register(
-        Method(name, summary, parameters, train, describe, search, path, recipe, places)
-    )
-
-
-RANKSVM = _own(
-    "ranksvm",
-    "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
-    of.RankSVMParameters,
-    of.RankSVMSearch,
-    ("store", "cluster"),
-)
-PUBLISHED = _own(
-    "published",
-    "the same by the methods of the literature, for comparison",
-    of.PublishedParameters,
-    module="ranksvm",
-)
-SGD = _own(
-    "sgd",
-    "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
-    of.SGDParameters,
-    of.SGDSearch,
-    ("store", "stream"),
-)
-DOMINATION = _own(
-    "domination",
-    "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
-    of.DominationParameters,
-    of.DominationSearch,
-    ("store", "cluster"),
-)
-FACTORIZED = _own(
-    "factorized",
-    "RankSVM with the hinge, its duals products of a few numbers a row",
-    of.FactorizedParameters,
-    of.FactorizedSearch,
-    module="lowrank",
-)
-REGULARIZED = _own(
-    "regularized",
-    "RankSVM with the hinge, its duals matrices of low rank",
-    of.RegularizedParameters,
-    module="lowrank",
-)
-KERNEL = _own(
-    "kernel",
-    "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
-    of.KernelParameters,
-    of.KernelSearch,
-)
-AUTO = register(
-    Method(
-        "auto",
-        "linear, curves or interactions: what ranks unseen queries best",
-        of.AutoParameters,
-        Later("linrank.methods.auto:train"),
-        Later("linrank.methods.auto:describe"),
-        of.AutoSearch,
-        Later("linrank.methods.auto:search_auto"),
-    )
-)

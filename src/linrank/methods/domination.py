@@ -22,6 +22,9 @@ from linrank.domination.path import (
     as_alphas,
     geometric_alphas,
 )
+from linrank.domination.path import (
+    check_path as check_path,
+)
 from linrank.domination.path import follow as follow_path
 from linrank.domination.problem import DominationProblem
 from linrank.domination.train import (
@@ -36,13 +39,12 @@ from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Ground,
     Line,
-    converged_lines,
-    ending,
+    describe_optimum,
     optimum_line,
     relative_gap,
     weight_line,
 )
-from linrank.parts.recipes import DominationRecipe, domination_recipe
+from linrank.parts.recipes import domination_recipe as recipe_of
 from linrank.parts.risk import Totals, evaluate
 from linrank.parts.train import train_parts, train_path_parts
 from linrank.ranksvm.path import PathResult, reporting
@@ -53,17 +55,6 @@ from linrank.system.seeds import seed_of
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 
 
-def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecipe:
-    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
-    own = [name for name in ("alpha", *DOMINATION) if hasattr(parameters, name)]
-    return domination_recipe(where, query_weight, **values_of(parameters, tuple(own)))
-
-
-def _recipe(ground: Ground) -> DominationRecipe:
-    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
-    return replace(recipe, design=ground.design)
-
-
 def train(task: Task) -> Trained:
     """Minimize the domination loss and a penalty; with the l2 penalty, over parts too."""
     ground = Ground.of(task, recipe_of)
@@ -72,7 +63,7 @@ def train(task: Task) -> Trained:
     watched: dict[str, Any] = {"w0": ground.minimizer_start, "callback": ground.callback}
     if ground.place.dataset is None:
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
-        where = (ground.place, _recipe(ground), ground.scaling)
+        where = (ground.place, ground.recipe, ground.scaling)
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _with_sparsity(ground.conclude(result, settings, n_pairs=n_pairs), result)
@@ -108,7 +99,7 @@ def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
     )
 
 
-def alphas_of(ground: Ground) -> NDArray[np.float64]:
+def grid_of(ground: Ground) -> NDArray[np.float64]:
     """The grid of alpha, descending."""
     p = ground.task.parameters
     return as_alphas(p.alphas, lambda: _auto_alphas(ground, p.n_alphas, p.eps))
@@ -119,7 +110,7 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
     scaling = ground.scaling
     if ground.place.dataset is not None:
         return geometric_alphas(_problem(ground), n_alphas, eps)
-    with ground.place.opened(replace(_recipe(ground), by_query=scaling.needs_queries)) as chunks:
+    with ground.place.opened(replace(ground.recipe, by_query=scaling.needs_queries)) as chunks:
         at_zero = np.zeros(ground.columns.n_features)
         start: Totals = chunks.total(evaluate, at_zero, 1.0, False, True)
     assert start.varies is not None  # it was asked for
@@ -154,10 +145,23 @@ def follow(
         results = list(reporting(found, progress))
         varies = varying_columns(problem.rows, problem.layering.queries)
     else:  # parts have looked which columns vary while they read the rows
-        where = (ground.place, _recipe(ground), ground.scaling)
+        where = (ground.place, ground.recipe, ground.scaling)
         results, n_pairs = train_path_parts(*where, alphas.tolist(), progress=progress, **options)
     path = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
     return path, n_pairs
+
+
+def path_settings(ground: Ground, alpha: float) -> dict[str, Any]:
+    """What the model of a path is to know of the parameters."""
+    p = ground.task.parameters
+    options = {**values_of(p, DOMINATION_PATH), "alpha": alpha, "feature_induction": None}
+    return describe_parameters(ground.place.dataset, seed=seed_of(p.random_state), **options)
+
+
+def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
+    """What estimators show of a search beyond what all do."""
+    shown = {"n_nonzero": model.n_nonzero, "density": model.density}
+    return {**shown, "n_nonzeros": tuning.facts["n_nonzero"]}
 
 
 def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
@@ -193,18 +197,15 @@ def describe(trained: Trained, parameters: Any) -> Description:
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
         optimum_line(result) if is_certified else optimum,
         weight_line(n_nonzero, model.n_features),
-        *converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
         "scale": model.scaling.kind,
-        "objective": result.value,
         "duality_gap": result.gap if is_certified else None,
         "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "density": density,
-        **ending(result),
     }
     if isinstance(result, InductionResult):
         facts["rounds"] = [
@@ -216,4 +217,4 @@ def describe(trained: Trained, parameters: Any) -> Description:
             }
             for done in result.rounds
         ]
-    return Description(lines, facts)
+    return describe_optimum(trained, *lines, **facts)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import copy
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SELECTED_PAIRS
+import numpy as np
+
+from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SCORING, SELECTED_PAIRS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights, varying_columns
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
-from linrank.methods.base import Task, Trained
+from linrank.methods.base import Description, Task, Trained
+from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
-from linrank.search.monitor import Monitor
 from linrank.solvers.result import distance_text
 from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from linrank.data.queries import Queries
@@ -89,14 +91,18 @@ def converged_lines(trained: Trained) -> tuple[Line, ...]:
     return (("converged", trained.result.message),) if trained.is_done else ()
 
 
-def ending(result: Any) -> dict[str, Any]:
-    """How a solver ended, for programs."""
-    return {
+def describe_optimum(trained: Trained, *lines: Line, **facts: Any) -> Description:
+    """What there is to say of a minimum, with how its solver ended."""
+    result = trained.result
+    ended = {
+        "objective": result.value,
+        "duality_gap": result.gap,
         "iterations": result.n_iter,
         "converged": result.converged,
         "stopped": result.stopped,
         "message": result.message,
     }
+    return Description((*lines, *converged_lines(trained)), {**ended, **facts})
 
 
 # ---- settings that the data decide --------------------------------------------------------------
@@ -110,7 +116,7 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def settled(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
+def settle_parameters(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
     """A copy of the parameters with a value in place of every "auto" but that of C.
 
     Parameters
@@ -135,7 +141,7 @@ def settled(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
     return p
 
 
-def settled_scale(scale: str, rows: Rows, n_jobs: int | None = None) -> str:
+def choose_scale(scale: str, rows: Rows, n_jobs: int | None = None) -> str:
     """The kind of scaling of rows without labels."""
     if not is_auto(scale):
         return scale
@@ -154,7 +160,7 @@ def settle(task: Task) -> tuple[Task, Facts | None]:
     facts = place.facts()
     if facts.n_queries == 0 and place.dataset is not None:  # preferences alone
         facts = replace(facts, n_queries=place.n_queries)
-    settings = settled(p, facts, is_listed=task.preferences is not None)
+    settings = settle_parameters(p, facts, is_listed=task.preferences is not None)
     return replace(task, parameters=settings), facts
 
 
@@ -167,8 +173,7 @@ def place_of(task: Task) -> Parts:
         from linrank.parts.passes import StoreParts  # costs 40 ms, and few need it
 
         return StoreParts(data, p.memory_limit, resolve(p.n_jobs))
-    place: Parts = data
-    return place
+    return data
 
 
 def shape_of(parameters: Any) -> Shape | None:
@@ -180,6 +185,141 @@ def shape_of(parameters: Any) -> Shape | None:
     from linrank.models.design import Shape  # few need it
 
     return Shape.of(p)
+
+
+# ---- what is watched while a solver runs --------------------------------------------------------
+
+
+class Monitor:
+    """A callback for the solver.
+
+    It computes `scoring` on each validation set at every iterate, remembers the best iterate (of
+    the last set), and asks to stop after `n_iter_no_change` iterations without a better one.
+
+    Parameters
+    ----------
+    ranker : object
+        Has the parameters ``verbose``, ``callback`` and ``n_jobs``; where it takes validation data,
+        those of `Watched` too.
+    sets : sequence of Dataset
+        Validation data.
+    scaling : Scaling or None
+        Of the training run: iterates live in the scaled space. None where what the solver calls w
+        are no weights of features.
+    """
+
+    def __init__(
+        self,
+        ranker: Any,
+        sets: Sequence[Dataset] = (),
+        scaling: Scaling | None = None,
+    ) -> None:
+        self._scoring = scoring = getattr(ranker, "scoring", SCORING)
+        if scoring != SCORING:
+            parse_scoring(scoring)  # a misspelt name is told even with nothing to score
+        is_impatient = getattr(ranker, "early_stopping", False)
+        if is_impatient and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        if getattr(ranker, "n_iter_no_change", 1) < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
+        self.scaling = scaling or Scaling()
+        many = len(sets) > 1
+        name = scoring if isinstance(scoring, str) else str(parse(scoring))
+        self.keys = [f"val{i if many else ''}_{name}" for i in range(len(sets))]
+        self.history: dict[str, list[float]] = {key: [] for key in self.keys}
+        self.best_iteration = 0
+        self.best_w: NDArray[np.float64] | None = None
+        self._n_jobs = n_jobs = ranker.n_jobs
+        self._sets = [
+            replace(data, rows=self.scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
+            for data in sets
+        ]
+        self._sign = 1.0 if not sets or parse(scoring).higher_is_better else -1.0
+        self._patience: int | None = ranker.n_iter_no_change if is_impatient else None
+        self._verbose, self._callback = ranker.verbose, ranker.callback
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do at an iterate."""
+        return bool(self._sets) or self._verbose > 0 or self._callback is not None
+
+    def __call__(self, state: dict[str, Any]) -> bool:
+        if self._sets:
+            self._score(state["w"])
+        latest = {key: values[-1] for key, values in self.history.items()}
+        if self._verbose > 0:
+            _report(state, latest)
+        wanted = self._callback is not None and self._callback({**state, **latest})
+        return bool(wanted) or self._out_of_patience()
+
+    def best(self, result: Result) -> Result:
+        """The best iterate in place of the last one."""
+        i = self.best_iteration
+        if self.best_w is None or i == len(result.history["objective"]) - 1:
+            return result
+        history = result.history
+        return replace(
+            result,
+            w=self.best_w,
+            value=history["objective"][i],
+            gap=history["gap"][i],
+            # Where there is no gradient, the residual says the same of the smallest subgradient.
+            gradient_norm=history.get("gradient_norm", history["kkt_residual"])[i],
+            kkt_residual=history["kkt_residual"][i],
+            converged=False,
+            stopped="callback",
+            message=f"iteration {i} had the best {self.keys[-1]}",
+        )
+
+    def _score(self, w: NDArray[np.float64]) -> None:
+        model = LinearModel(self.scaling.fold(w))
+        # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
+        rules = convention("linrank", ties="stable" if w.any() else "average")
+        for key, data in zip(self.keys, self._sets, strict=True):
+            scores = model.predict(data.rows, n_jobs=self._n_jobs)
+            values = evaluate(
+                data.labels, scores, qid=data.qid, metrics=(self._scoring,), convention=rules
+            )
+            self.history[key].append(float(values[self._scoring]))
+        if self._sets:
+            steering = self.history[self.keys[-1]]
+            gain = self._sign * (steering[-1] - steering[self.best_iteration])
+            # The first iterate always, later ones only when strictly better.
+            if self.best_w is None or gain > 0.0:
+                self.best_iteration, self.best_w = len(steering) - 1, w.copy()
+
+    def _out_of_patience(self) -> bool:
+        if self._patience is None:
+            return False
+        n_judged = len(self.history[self.keys[-1]])
+        return bool(n_judged - 1 - self.best_iteration >= self._patience)
+
+
+def _report(state: dict[str, Any], latest: dict[str, float]) -> None:
+    """One line per iteration."""
+    told = [key for key in ("objective", "gap") if np.isfinite(state.get(key, np.nan))]
+    known = {key: state[key] for key in told}
+    values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
+    # Solvers count iterations, descents steps.
+    place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"
+    tell(f"{place}{values}")
+
+
+def tell(line: str) -> None:
+    """A line of progress: to the logger when somebody listens, else to standard error.
+
+    A notebook shows standard error as a red box: there it goes to standard output.
+    """
+    import logging  # what nobody listens to is not loaded
+
+    logger = logging.getLogger("linrank")
+    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
+        logger.info(line)  # which puts its own name before it
+    else:
+        ipython: Any = sys.modules.get("IPython")
+        shell = None if ipython is None else ipython.get_ipython()
+        stream = sys.stderr if getattr(shell, "kernel", None) is None else sys.stdout
+        stream.write(f"linrank: {line}\n")
 
 
 # ---- the ground ---------------------------------------------------------------------------------
@@ -210,6 +350,8 @@ class Ground:
         What makes the columns of an additive model.
     facts : Facts or None
         What decided on the settings, if anything was left to the data.
+    recipe_of : callable or None
+        As that of the `Method`.
     """
 
     task: Task
@@ -218,6 +360,7 @@ class Ground:
     scaling: Scaling
     design: Design | None = None
     facts: Facts | None = None
+    recipe_of: Callable[..., Any] | None = None
 
     @classmethod
     def of(cls, task: Task, recipe_of: Callable[..., Any] | None = None) -> Ground:
@@ -229,18 +372,19 @@ class Ground:
         place, p = place_of(task), task.parameters
         if recipe_of is not None and place.dataset is None:
             place.check_room(recipe_of(p, place.where, task.query_weight))
-        return cls.settled(*settle(replace(task, data=place)))
+        return cls.of_settled(*settle(replace(task, data=place)), recipe_of)
 
     @classmethod
-    def settled(cls, task: Task, facts: Facts | None = None) -> Ground:
+    def of_settled(
+        cls, task: Task, facts: Facts | None = None, recipe_of: Callable[..., Any] | None = None
+    ) -> Ground:
         """The same of a task whose parameters are settled, by ``facts`` if at all."""
         place, shape = task.data, shape_of(task.parameters)
         if shape is None:
-            return cls(
-                task, place, place.columns, place.scaling(task.parameters.scale), None, facts
-            )
-        design, columns = place.mapped(shape)  # columns of curves have variance 1
-        return cls(task, place, columns, Scaling("none"), design, facts)
+            design, columns, scaling = None, place.columns, place.scaling(task.parameters.scale)
+        else:
+            (design, columns), scaling = place.mapped(shape), Scaling("none")  # of variance 1
+        return cls(task, place, columns, scaling, design, facts, recipe_of)
 
     def part(self, rows: Any, n_threads: int) -> Ground:
         """The same of the training part of a fold, of all rows if ``rows`` is None."""
@@ -249,7 +393,15 @@ class Ground:
             from linrank.search.folds import weight_of_part
 
             weight = weight_of_part(self.query_weight, self.place.dataset, place.dataset, rows)
-        return Ground.settled(replace(self.task, data=place, query_weight=weight))
+        task = replace(self.task, data=place, query_weight=weight)
+        return Ground.of_settled(task, recipe_of=self.recipe_of)
+
+    @property
+    def recipe(self) -> Any:
+        """What makes chunks of rows that are read in passes."""
+        assert self.recipe_of is not None
+        made = self.recipe_of(self.task.parameters, self.place.where, self.task.query_weight)
+        return replace(made, design=self.design)
 
     @cached_property
     def monitor(self) -> Monitor:
@@ -257,7 +409,7 @@ class Ground:
         sets: Sequence[Dataset] = self.task.sets
         if self.design is not None:
             sets = [self.design.dataset(each, self.n_threads) for each in sets]
-        return Monitor.of(self.task.parameters, sets, self.scaling)
+        return Monitor(self.task.parameters, sets, self.scaling)
 
     @property
     def n_threads(self) -> int:

@@ -1,25 +1,33 @@
-"""RankSVM with a kernel as a method: exact or approximate, and what is told of it."""
+"""RankSVM with a kernel as a method, exact or approximate; and the choice of C and γ.
+
+In a search there is one kernel matrix for each γ, and a run over C for each fold and γ. The
+matrices of folds are parts of one matrix of all rows, or each is computed for itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from linrank.choices import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
+from linrank.choices import APPROXIMATIONS, KERNEL, KERNELS, SELECTED_PAIRS, WITH_GAMMA
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
+from linrank.data.rows import Array, DenseRows, Rows, resized
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows
+from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import train_kernel
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Line,
-    converged_lines,
+    Monitor,
+    describe_optimum,
     doubt_of,
-    ending,
     is_auto,
     optimum_attributes,
     optimum_line,
@@ -30,8 +38,11 @@ from linrank.methods.ground import (
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
-from linrank.search.monitor import Monitor
-from linrank.system.resources import count
+from linrank.ranksvm.path import as_grid
+from linrank.search.folds import Fold, weight_of_part
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.solvers.result import Result
+from linrank.system.resources import allowed, count, resolve, too_small
 from linrank.system.seeds import seed_of
 
 # What a model knows of the options; how much memory there was is not part of it.
@@ -129,7 +140,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
         optimum_line(result),
         *pair_lines(model.training),
         ("model", _size(model)),
-        *converged_lines(trained),
     )
     facts = {
         **values_of(p, _REPORTED),
@@ -139,14 +149,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],
-        "objective": result.value,
-        "duality_gap": result.gap,
         "relative_gap": relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
-        **ending(result),
     }
-    return Description(lines, facts)
+    return describe_optimum(trained, *lines, **facts)
 
 
 def _size(model: KernelModel) -> str:
@@ -156,3 +163,300 @@ def _size(model: KernelModel) -> str:
     n_rows = int(model.training["n_rows"])  # type: ignore[arg-type]
     share = f"{100 * len(model.coef) / n_rows:.3g} %"
     return f"{len(model.coef):,} of {count(n_rows, 'row')} support it ({share})"
+
+
+# ---- the search ---------------------------------------------------------------------------------
+
+_AUTO_FACTORS = tuple(4.0**k for k in range(-3, 4))  # of γ, times that of gamma="scale"
+
+
+def as_gammas(gammas: Any, kernel: Any, data: Dataset, scale: str = "none") -> Array:
+    """The grid of γ, ascending and each once.
+
+    ``"auto"`` is 1/64, 1/16, ..., 64 times ``1 / (n_features·Var X)``, the γ that
+    ``gamma="scale"`` takes from the rows, scaled as ``scale`` says. A kernel without γ has a grid
+    of one, which says nothing.
+    """
+    if not callable(kernel):
+        check_one_of("kernel", kernel, KERNELS)
+    if kernel not in WITH_GAMMA:
+        if not (isinstance(gammas, str) and gammas == "auto"):
+            raise ValueError(
+                f"kernel={kernel!r} has no gamma, got gammas={gammas!r}; leave them out, or use "
+                f"the kernel {', '.join(WITH_GAMMA[:-1])} or {WITH_GAMMA[-1]}"
+            )
+        return np.array([1.0])
+    if not isinstance(gammas, str):
+        return as_grid("gammas", gammas, ())
+    rows = Scaling.fit(scale, data.rows, weight=data.weight).applied(data).rows
+    middle = Kernel.of(kernel, gamma="scale", rows=rows, weight=data.weight).gamma
+    return as_grid("gammas", gammas, [middle * factor for factor in _AUTO_FACTORS])
+
+
+Tile = tuple[slice, Array]  # validation rows, and the kernel of them and the training rows
+
+_ANY = 1 << 62  # bytes, where nobody knows how many are free
+_TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is kept in memory, and how many folds are trained at a time.
+
+    Attributes
+    ----------
+    shares : bool
+        One matrix of all rows for each γ, of which folds take their parts.
+    n_folds : int
+        Folds whose own matrices may exist at a time.
+    limit : int
+        Bytes for the matrix of each of them.
+    """
+
+    shares: bool
+    n_folds: int
+    limit: int
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        data: Dataset,
+        folds: Sequence[Fold],
+        *,
+        scale: str,
+        memory_limit: int | float | str | None,
+    ) -> Plan:
+        """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
+        limit = allowed(memory_limit)
+        limit = _ANY if limit is None else limit
+        whole = stored_bytes(kernel, data.n_rows)
+        own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
+        # A scaling that differs from fold to fold gives kernels that do.
+        common = scale == "none" or (scale == "query" and data.qid is not None)
+        is_given = kernel.name == "precomputed"
+        if is_given and own > limit:  # it cannot be computed again
+            raise too_small(
+                limit,
+                "the part of the kernel matrix that a fold trains on",
+                own,
+                "measure on a validation set, cv=(K_val, y_val, qid_val), for which no part is "
+                "copied",
+            )
+        shares = is_given or (common and whole + own <= limit)
+        left = limit - whole if shares and not is_given else limit
+        most = len(folds) if own or shares else 1
+        n_folds = max(1, min(most, left // own if own else most))
+        return cls(shares, n_folds, left // n_folds)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What the models of a fold are trained on, and what they are measured on."""
+
+    data: Dataset  # labels, queries and weights; rows only where the matrix does not stand for them
+    matrix: KernelMatrix
+    valid: Dataset
+    tiles: Callable[[], Iterator[Tile]]  # of all validation rows
+
+    def scores(self, betas: Array) -> Array:
+        """``K(valid, train)β`` for every row of ``betas``."""
+        scores = np.empty((len(betas), self.valid.n_rows))
+        for place, values in self.tiles():
+            scores[:, place] = (values @ betas.T).T
+        return scores
+
+
+class FoldKernels:
+    """The parts of the folds, for one γ after the other.
+
+    Parameters
+    ----------
+    data : Dataset
+        All rows, as they came.
+    folds : sequence of Fold
+        Training and validation parts.
+    kernel : Kernel
+        Its γ is replaced.
+    scale : str
+        Feature scaling, fitted on the training part of each fold.
+    plan : Plan
+        What is shared.
+    n_threads : int
+        Of what is computed for all folds.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        folds: Sequence[Fold],
+        kernel: Kernel,
+        *,
+        scale: str,
+        plan: Plan,
+        n_threads: int,
+    ) -> None:
+        self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
+        self._scale, self._n_threads = scale, n_threads
+        self._rows = Scaling(scale).applied(data, n_jobs=n_threads).rows if plan.shares else None
+        self._whole: Any = None  # a StoredMatrix
+
+    def turn_to(self, gamma: float) -> None:
+        """Begin with this γ; the matrix of the one before is dropped first."""
+        self._whole = None
+        self.kernel = replace(self.kernel, gamma=gamma)
+        if self._rows is not None:
+            room = 16 * self._rows.shape[0] ** 2  # that there is some has been seen to
+            how = {"memory_limit": room, "n_threads": self._n_threads}
+            self._whole = kernel_matrix(self.kernel, self._rows, **how)
+
+    def part(self, k: int, n_threads: int) -> Part:
+        """Fold k for the γ of `turn_to`."""
+        if self._whole is None:
+            return self._own_part(self.folds[k], n_threads)
+        return self._shared_part(self.folds[k], n_threads)
+
+    def _shared_part(self, fold: Fold, n_threads: int) -> Part:
+        """A part of the matrix of all rows."""
+        assert self._rows is not None
+        whole, train = self._whole, fold.train
+        # The rows themselves, which may be the matrix, are not copied: nothing reads them.
+        bare = replace(self.data, rows=DenseRows(np.zeros((self.data.n_rows, 1), np.float32)))
+        part = bare if train is None else bare.select(train)
+        matrix = whole if train is None else whole.submatrix(train)
+        matrix = StoredMatrix(matrix.values, n_threads)
+        if isinstance(fold.valid, Dataset):
+            rows = self._rows if train is None else self._rows.take(train)
+            valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
+            return self._separate_part(part, matrix, rows, valid, n_threads)
+        numbers = fold.valid
+
+        def tiles() -> Iterator[Tile]:
+            for place in _places(len(numbers), part.n_rows):
+                values = whole.values[numbers[place]]
+                yield place, values if train is None else values[:, train]
+
+        return Part(part, matrix, self.data.select(numbers), tiles)
+
+    def _own_part(self, fold: Fold, n_threads: int) -> Part:
+        """A matrix of the rows of the fold alone."""
+        data = self.data if fold.train is None else self.data.select(fold.train)
+        scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
+        part = scaling.applied(data, n_jobs=n_threads)
+        matrix = kernel_matrix(
+            self.kernel, part.rows, memory_limit=self.plan.limit, n_threads=n_threads
+        )
+        valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
+        valid = replace(valid, rows=resized(valid.rows, data.n_features))
+        valid = scaling.applied(valid, n_jobs=n_threads)
+        return self._separate_part(part, matrix, part.rows, valid, n_threads)
+
+    def _separate_part(
+        self, part: Dataset, matrix: KernelMatrix, rows: Rows, valid: Dataset, n_threads: int
+    ) -> Part:
+        """Validation rows whose kernel is computed."""
+        kernel, test = self.kernel, resized(valid.rows, rows.shape[1])
+
+        def tiles() -> Iterator[Tile]:
+            for place in _places(test.shape[0], part.n_rows):
+                # Of a precomputed kernel, the rows of validation data are those of the matrix.
+                yield place, kernel.matrix(test.take(place), rows, n_threads)
+
+        return Part(part, matrix, valid, tiles)
+
+
+def _places(n_rows: int, n_columns: int) -> list[slice]:
+    """Slices of rows whose kernel with so many others stays small."""
+    step = max(1, _TILE_BYTES // (8 * max(1, n_columns)))
+    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
+
+
+def tune_kernel(
+    data: Dataset,
+    folds: Sequence[Fold],
+    gammas: Array,
+    Cs: Array,
+    judging: Judging,
+    *,
+    kernel: Any = KERNELS[0],
+    degree: int = 3,
+    coef0: float = 0.0,
+    scale: str = "none",
+    query_weight: Array | None = None,
+    memory_limit: int | float | str | None = None,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> Tuning:
+    """Measure the models of every fold, γ and C.
+
+    For each γ the kernel matrix of all rows is computed once. A fold trains on a part of it,
+    ``K[train, train]``, for ascending C, each model from the last, and reads its validation scores
+    from another, ``K[valid, train]β``. Where the features are scaled on the training part of each
+    fold, or where the matrix of all rows does not fit, each fold computes its own.
+
+    Parameters
+    ----------
+    data : Dataset
+        What the row numbers of the folds refer to; of ``"precomputed"``, the rows are the matrix.
+    folds : sequence of Fold
+        Training and validation parts.
+    gammas, Cs : arrays
+        The grids, as `as_gammas` and `as_Cs` return them.
+    judging : Judging
+        Measure, rule of choice, progress.
+    kernel, degree, coef0
+        The kernel, as `Kernel.of` takes it; its γ is that of the grid.
+    scale : {"none", "standard", "minmax", "query"}
+        Feature scaling, fitted on the training part of each fold.
+    query_weight : array (n_queries,), optional
+        The factors c_q, in the order of ``data.queries``.
+    memory_limit : int, float, str or None
+        Bytes for kernel matrices in all; None is half of what is free.
+    n_jobs : int or None
+        Threads in all: folds run side by side, each with its share, as far as memory allows.
+    **options
+        Of `train_kernel`, for every model.
+    """
+    check_kernel_rows(kernel, scale, data)
+    n_threads = resolve(n_jobs)
+    function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)
+    plan = Plan.of(function, data, folds, scale=scale, memory_limit=memory_limit)
+    grid = {"gamma": gammas, "C": Cs}
+    sweep = Sweep(grid, folds, judging, most=plan.n_folds, n_jobs=n_threads)
+    kernels = FoldKernels(data, folds, function, scale=scale, plan=plan, n_threads=n_threads)
+    options["memory_limit"] = memory_limit
+
+    def train(run: FoldRun) -> Judged:
+        part = kernels.part(run.k, run.n_threads)
+        weight = weight_of_part(query_weight, data, part.data, run.fold.train)
+
+        results: list[Result] = []
+        for C in Cs.tolist():  # ascending, each model from the last
+            result = train_kernel(
+                part.data,
+                kernel=kernels.kernel,
+                matrix=part.matrix,
+                C=C,
+                beta0=results[-1].w if results else None,
+                settle=False,
+                query_weight=weight,
+                n_jobs=run.n_threads,
+                callback=run.is_cancelled,
+                **options,
+            )
+            results.append(result)
+            if run.is_cancelled():  # the fault of another fold is about to be told
+                break
+            run.report(result)
+        betas = np.array([result.w for result in results])
+        facts = {
+            "converged": np.array([result.converged for result in results]),
+            "n_iter": np.array([result.n_iter for result in results], dtype=np.int64),
+        }
+        return run.judge_scores(betas, part.scores(betas), part.valid), facts
+
+    rounds = []
+    for gamma in gammas.tolist():
+        kernels.turn_to(gamma)
+        rounds.append(sweep.run(train, gamma=gamma))
+    return sweep.tuning(*rounds)

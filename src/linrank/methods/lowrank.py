@@ -11,8 +11,7 @@ from linrank.choices import FACTORIZED, REGULARIZED
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, converged_lines, ending, optimum_line
-from linrank.search.monitor import Monitor
+from linrank.methods.ground import Ground, Line, Monitor, describe_optimum, optimum_line
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
@@ -88,14 +87,8 @@ def describe_factorized(trained: Trained, parameters: Any) -> Description:
     )
     work = f"factorized, K = {p.n_components}, {p.constraint}, C = {p.C:g}"
     bounds = {"lower_bound": -result.value, "hinge_objective": result.hinge_objective}
-    return Description(
-        (
-            ("trained", f"{work}: {count(result.n_iter, 'epoch')}"),
-            ("hinge", told),
-            *converged_lines(trained),
-        ),
-        _facts(trained, ("C", *FACTORIZED, "seed"), p, bounds),
-    )
+    lines = ("trained", f"{work}: {count(result.n_iter, 'epoch')}"), ("hinge", told)
+    return _describe(trained, lines, ("C", *FACTORIZED, "seed"), **bounds)
 
 
 def describe_regularized(trained: Trained, parameters: Any) -> Description:
@@ -108,20 +101,13 @@ def describe_regularized(trained: Trained, parameters: Any) -> Description:
         optimum_line(result),
         ("ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"),
     )
-    facts = _facts(trained, ("C", *REGULARIZED), p, {"ranks": result.ranks.tolist()})
-    return Description((*lines, *converged_lines(trained)), facts)
+    return _describe(trained, lines, ("C", *REGULARIZED), ranks=result.ranks.tolist())
 
 
-def _facts(
-    trained: Trained, names: tuple[str, ...], parameters: Any, more: dict[str, Any]
-) -> dict[str, Any]:
-    result, model = trained.result, trained.model
-    return {
-        **{name: model.training[name] for name in ("method", *names)},
-        "scale": model.scaling.kind,
-        "objective": result.value,
-        "duality_gap": result.gap,
-        **more,
-        "nonzero_weights": model.n_nonzero,  # type: ignore[union-attr]
-        **ending(result),
-    }
+def _describe(
+    trained: Trained, lines: tuple[Line, ...], names: tuple[str, ...], **facts: Any
+) -> Description:
+    model: Any = trained.model
+    facts |= {name: model.training[name] for name in ("method", *names)}
+    facts |= {"scale": model.scaling.kind, "nonzero_weights": model.n_nonzero}
+    return describe_optimum(trained, *lines, **facts)

@@ -1,96 +1,18 @@
 """The parameters of every method, declared once: name, type, default, choices, one line of help.
 
-Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them,
-and the command line fills argparse from them, so it still starts in a blink.
+Estimators inherit their ``__init__`` from these dataclasses, and argparse is filled from them.
 """
 # ruff: noqa: RUF009  (a field is declared by a call)
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from linrank import choices as of
-from linrank.errors import did_you_mean
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Option:
-    """A parameter as the command line has it.
-
-    Attributes
-    ----------
-    help : str
-        One line; the default is added to it.
-    kind : str
-        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
-        "count" and so on.
-    flags : tuple of str
-        How it is spelt, if not ``--name-of-the-parameter``.
-    choices : tuple
-        The values of a "choice".
-    metavar : str or None
-        What stands for the value in the help.
-    told : str or None
-        What the help says of the default, where the value itself does not say it.
-    needs : (str, tuple of str) or ()
-        Another parameter, and its values that this one goes with; without any, it must be given.
-    excludes : tuple of str
-        Parameters that cannot be given beside this one.
-    """
-
-    help: str
-    kind: str = "choice"
-    flags: tuple[str, ...] = ()
-    choices: tuple[Any, ...] = ()
-    metavar: str | None = None
-    told: str | None = None
-    needs: tuple[Any, ...] = ()
-    excludes: tuple[str, ...] = ()
-
-
-def declare(default: Any, help: str = "", kind: str = "choice", **details: Any) -> Any:
-    """A field of a dataclass; without help, the command line has no such option."""
-    metadata = {"option": Option(help, kind, **details)} if help else {}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def choose(choices: tuple[Any, ...], help: str, **details: Any) -> Any:
-    """A field with a few values, the first of which is the default."""
-    return declare(choices[0], help, "choice", choices=choices, **details)
-
-
-def options_of(parameters: type) -> dict[str, Option]:
-    """The parameters that the command line has, by name."""
-    fields = dataclasses.fields(parameters)
-    return {f.name: f.metadata["option"] for f in fields if "option" in f.metadata}
-
-
-def defaults_of(parameters: type) -> dict[str, Any]:
-    """All parameters and their defaults, by name."""
-    return {f.name: f.default for f in dataclasses.fields(parameters)}
-
-
-def takes(parameters: type) -> Callable[[F], F]:
-    """A function that passes its keywords to a dataclass, with these in its signature."""
-    fields = inspect.signature(parameters).parameters.values()
-
-    def show(function: F) -> F:
-        whole = inspect.signature(function)
-        own = [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        named = [each.replace(kind=each.KEYWORD_ONLY) for each in fields]
-        known = {each.name for each in own}
-        both = [*own, *(each for each in named if each.name not in known)]
-        function.__signature__ = whole.replace(parameters=both)  # type: ignore[attr-defined]
-        return function
-
-    return show
-
+from linrank.methods.base import Choosing, Parameters, Watched, choose, declare
 
 CERTIFIED = "stop when certified to be within TOL·F of the minimum"
 
@@ -102,17 +24,17 @@ def tolerance(help: str, told: str) -> Any:
 
 def steps(help: str, told: str) -> Any:
     """The field max_iter; None for what ``told`` says."""
-    return declare(None, help, "count", metavar="N", told=told)
+    return declare(None, help, "count", told=told)
 
 
 def memory(help: str, **details: Any) -> Any:
     """The field memory_limit."""
-    return declare(None, help, "size_in_bytes", metavar="SIZE", **details)
+    return declare(None, help, "size_in_bytes", **details)
 
 
 def grid(help: str, **details: Any) -> Any:
     """A field of values to choose from."""
-    return declare("auto", help, "grid", metavar="GRID", **details)
+    return declare("auto", help, "grid", **details)
 
 
 def normalization() -> Any:
@@ -139,35 +61,7 @@ def kernel_function() -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Rows:
-    """What is done to the rows before any training, and by how many threads."""
-
-    scale: str = choose(
-        of.SCALES,
-        "divide features by their deviation, range, or range in each query, in the model",
-    )
-    random_state: Any = declare(
-        None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
-    )
-    n_jobs: int | None = None
-    verbose: int = 0
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An object whose ``__init__`` will know all names, or an error in the user's words.
-
-        Here, at the end of every line of ancestors, it hides no signature of an ``__init__``.
-        """
-        if not kwargs.keys() <= cls.__dataclass_fields__.keys():
-            known = inspect.signature(cls.__init__).parameters
-            is_open = any(one.kind is one.VAR_KEYWORD for one in known.values())
-            for name in () if is_open else kwargs.keys() - known.keys():
-                hint = did_you_mean(name, known)
-                raise TypeError(f"{cls.__name__} has no parameter {name!r}{hint}")
-        return super().__new__(cls)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Filled(Rows):
+class Filled(Parameters):
     """The rows of linear models may lack values."""
 
     missing: str = choose(
@@ -182,24 +76,9 @@ class Shaped(Filled):
 
     curves: str | None = choose(of.CURVES, "a curve of each feature beside its weight, or steps")
     n_knots: int | None = declare(
-        None,
-        "knots of a curve",
-        "count",
-        metavar="N",
-        told="200; spline, step: 8",
-        needs=("curves", ()),
+        None, "knots of a curve", "count", told="200; spline, step: 8", needs=("curves", ())
     )
-    interactions: int = declare(0, "landmarks of a term of all features", "natural", metavar="N")
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Watched:
-    """What is watched while one model is trained."""
-
-    early_stopping: bool = False
-    n_iter_no_change: int = 5
-    scoring: str | Callable[[Any, Any], float] = of.SCORING
-    callback: Any = None
+    interactions: int = declare(0, "landmarks of a term of all features", "natural")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -215,7 +94,6 @@ class PairLosses:
         "auto",
         "pairs with the closest labels, by --seed",
         "size",
-        metavar="N|auto",
         told="auto, all of neighboring labels",
         needs=("pairs", of.SELECTED_PAIRS),
     )
@@ -223,7 +101,6 @@ class PairLosses:
         "auto",
         "pairs drawn from the others by --seed",
         "size",
-        metavar="N|auto",
         told="auto, as many as the closest",
         needs=("pairs", ("pruned",)),
     )
@@ -231,11 +108,9 @@ class PairLosses:
         of.AUTO,
         "uniform, grade_diff, gain_diff (of 2^label), or what a swap changes in ndcg@20, map, ...",
         "weighting",
-        metavar="NAME",
     )
     query_normalization: str | None = choose(
-        (of.AUTO, *of.QUERY_NORMALIZATIONS),
-        "divide the loss of each query by its number of pairs",
+        (of.AUTO, *of.QUERY_NORMALIZATIONS), "divide the loss of each query by its number of pairs"
     )
 
 
@@ -247,12 +122,7 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 def relative_weight() -> Any:
     """The field C where it may be left to the data."""
     return declare(
-        of.AUTO,
-        "weight of the losses",
-        "weight",
-        flags=("-c", "--C"),
-        metavar="C|auto",
-        told="auto, by size",
+        of.AUTO, "weight of the losses", "weight", flags=("-c", "--C"), told="auto, by size"
     )
 
 
@@ -260,7 +130,7 @@ def relative_weight() -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PathTraining(PairLosses, Rows):
+class PathTraining(PairLosses, Parameters):
     """What a path over C, a search along it and one model have in common."""
 
     n_rounds: int = 1
@@ -279,7 +149,6 @@ class PathTraining(PairLosses, Rows):
         "several with commas, or in @FILE",
         "bounds",
         flags=("--bounds",),
-        metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
     memory_limit: float | str | None = memory(
@@ -292,18 +161,10 @@ class RankSVMTraining(PathTraining, Shaped):
     """What one model and a search over C have in common."""
 
     increasing: Any = declare(
-        None,
-        "features whose curves must not fall, with commas",
-        "features",
-        metavar="F,...",
-        needs=("curves", ()),
+        None, "features whose curves must not fall, with commas", "features", needs=("curves", ())
     )
     decreasing: Any = declare(
-        None,
-        "features whose curves must not rise",
-        "features",
-        metavar="F,...",
-        needs=("curves", ()),
+        None, "features whose curves must not rise", "features", needs=("curves", ())
     )
 
 
@@ -347,7 +208,7 @@ class PublishedParameters(Filled, Watched):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DominationPathTraining(Rows):
+class DominationPathTraining(Parameters):
     """What a path over alpha, a search along it and one model have in common."""
 
     margin: Any = declare(
@@ -355,16 +216,12 @@ class DominationPathTraining(Rows):
         "a number between neighboring layers, or linear[:K1[,K2]] or log[:K1[,K2]] for "
         "K1·label + K2 or K1·log(label) + K2 over the lowest layer",
         "margin",
-        metavar="M",
     )
     layers: Any = choose(of.LAYERS, "every label a layer, or labels > 0 above the rest")
     pooled: bool = declare(False, "take all rows for one query", "flag")
     solver: str = choose(of.DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
     negative_sampling: float | None = declare(
-        None,
-        "keep a share F of the lowest layer of each query, drawn by --seed",
-        "share",
-        metavar="F",
+        None, "keep a share F of the lowest layer of each query, drawn by --seed", "share"
     )
     tol: float | None = tolerance(CERTIFIED, told="1e-4")
     max_iter: int | None = steps(
@@ -386,18 +243,13 @@ class DominationParameters(DominationTraining, Watched):
 
     penalty: str = choose(of.PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
     alpha: float = declare(
-        1.0,
-        "weight α of the penalty",
-        "positive",
-        metavar="A",
-        needs=("penalty", of.PENALTIES[:2]),
+        1.0, "weight α of the penalty", "positive", metavar="A", needs=("penalty", of.PENALTIES[:2])
     )
     _: dataclasses.KW_ONLY
     feature_induction: int | None = declare(
         None,
         "start without features and add the N that promise most, until none does",
         "count",
-        metavar="N",
         needs=("solver", of.DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
@@ -417,7 +269,7 @@ class DescentTraining(Filled):
         metavar="A",
         needs=("algorithm", ("pa",)),
     )
-    n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
+    n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps")
     sampling: str = choose(
         of.SAMPLINGS, "how pairs are drawn; pairs: all with the same probability"
     )
@@ -460,7 +312,6 @@ class SGDParameters(DescentTraining, Watched):
         None,
         "times that a store with --memory-limit, or the file of --stream, is read",
         "count",
-        metavar="N",
         told="--stream: 1",
     )
     memory_limit: float | str | None = memory(
@@ -523,7 +374,7 @@ def _having(name: str) -> tuple[str, ...]:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelTraining(PairLosses, Rows):
+class KernelTraining(PairLosses, Parameters):
     """What one model and a search over C and γ have in common."""
 
     degree: int = declare(3, "d of poly", "count", metavar="D", needs=("kernel", _having("degree")))
@@ -552,8 +403,7 @@ class KernelParameters(KernelTraining):
     )
     C: float | str = relative_weight()
     approximation: str | None = choose(
-        of.APPROXIMATIONS,
-        "a sum over --n-components rows, in place of one over all rows",
+        of.APPROXIMATIONS, "a sum over --n-components rows, in place of one over all rows"
     )
     n_components: int | None = declare(
         None,
@@ -570,32 +420,6 @@ class KernelParameters(KernelTraining):
 
 
 GRID_OF_C = "2^-10:2^14 times the C of auto"
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Choosing:
-    """How a search measures models on rows that they have not seen, and chooses among them."""
-
-    cv: Any = None
-    scoring: str | Callable[[Any, Any], float] = of.SCORING
-    selection: str = choose(
-        of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
-    )
-
-
-def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
-    """The parameters of a search over a grid: those of one model, with values for its axes."""
-    not_ours = {*grid, *Watched.__dataclass_fields__}
-    made: list[tuple[str, Any, Any]] = [
-        (f"{name}s", Any, declare(tuple(values), f"values of {name}", "grid", metavar="GRID"))
-        for name, values in grid.items()
-    ]
-    for one in dataclasses.fields(parameters):
-        if one.name not in not_ours:
-            same = dataclasses.field(default=one.default, metadata=one.metadata)
-            made.append((one.name, Any, same))
-    name = f"{parameters.__name__.removesuffix('Parameters')}Search"
-    return dataclasses.make_dataclass(name, made, bases=(Choosing,), eq=False, repr=False)
 
 
 @dataclass(eq=False, repr=False)
@@ -620,11 +444,7 @@ class GridOfAlpha:
     alphas: Any = grid("values of α")
     _: dataclasses.KW_ONLY
     n_alphas: int = declare(
-        50,
-        "values of α, from the one that leaves no weight",
-        "count",
-        metavar="N",
-        excludes=("alphas",),
+        50, "values of α, from the one that leaves no weight", "count", excludes=("alphas",)
     )
     eps: float | None = declare(
         None,
@@ -635,7 +455,7 @@ class GridOfAlpha:
         excludes=("alphas",),
     )
     max_features: int | None = declare(
-        None, "end the path with the first model of more than N weights", "count", metavar="N"
+        None, "end the path with the first model of more than N weights", "count"
     )
 
 
@@ -657,12 +477,7 @@ class SGDSearch(DescentTraining, Choosing):
 
     alphas: Any = grid("values of λ", told="1e-7:1:10")
     _: dataclasses.KW_ONLY
-    algorithms: Any = declare(
-        of.ALGORITHMS[0],
-        f"of {', '.join(of.ALGORITHMS)}",
-        "algorithms",
-        metavar="NAME,...",
-    )
+    algorithms: Any = declare(of.ALGORITHMS[0], f"of {', '.join(of.ALGORITHMS)}", "algorithms")
 
 
 @dataclass(eq=False, repr=False)
@@ -696,10 +511,7 @@ class AutoParameters(Filled):
 
     metric: str | Callable[[Any, Any], float] = of.SCORING
     time_limit: float | None = declare(
-        None,
-        "try no further kind of model that would take longer",
-        "positive",
-        metavar="SECONDS",
+        None, "try no further kind of model that would take longer", "positive", metavar="SECONDS"
     )
     selection: str = choose(
         of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"

@@ -14,8 +14,7 @@ from linrank.methods.ground import (
     SETTINGS,
     Ground,
     Line,
-    converged_lines,
-    ending,
+    describe_optimum,
     is_auto,
     optimum_line,
     pair_lines,
@@ -72,12 +71,6 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
     return rank_recipe(where, query_weight, **{k: v for k, v in given.items() if not is_auto(v)})
 
 
-def _recipe(ground: Ground) -> RankRecipe:
-    task = ground.task
-    recipe = recipe_of(task.parameters, ground.place.where, task.query_weight)
-    return replace(recipe, design=ground.design)
-
-
 def train(task: Task) -> Trained:
     """Minimize ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
     ground = Ground.of(task, recipe_of)
@@ -93,7 +86,7 @@ def train(task: Task) -> Trained:
         from linrank.parts.train import train_parts
 
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
-        result, n_pairs = train_parts(ground.place, _recipe(ground), ground.scaling, **asked)
+        result, n_pairs = train_parts(ground.place, ground.recipe, ground.scaling, **asked)
     else:
         result = solve(
             ground.scaled,
@@ -128,7 +121,7 @@ def follow(
         from linrank.parts.train import train_path_parts
 
         asked |= {"progress": progress, **values_of(p, ("tol", "max_iter"))}
-        where = (ground.place, _recipe(ground), ground.scaling)
+        where = (ground.place, ground.recipe, ground.scaling)
         results, n_pairs = train_path_parts(*where, Cs.tolist(), **asked)
     else:
         asked |= {"query_weight": ground.query_weight, "n_jobs": ground.n_threads, **options_of(p)}
@@ -136,6 +129,36 @@ def follow(
         results = list(reporting(found, progress))
         varies = ground.varying(varies)
     return PathResult.of(Cs, results, ground.scaling, varies, bounds=bounds), n_pairs
+
+
+def check_path(parameters: Any) -> None:
+    """Raise ValueError for parameters that no path can be made of."""
+    from linrank.ranksvm.path import as_Cs
+
+    as_Cs(parameters.Cs)
+
+
+def grid_of(ground: Ground) -> NDArray[Any]:
+    """The values of C of a search or path, ascending."""
+    from linrank.ranksvm.path import as_Cs
+
+    return as_Cs(ground.task.parameters.Cs, lambda: unit_of(ground))
+
+
+def path_settings(ground: Ground, C: float) -> dict[str, Any]:
+    """What the model of a path is to know of the parameters."""
+    p = ground.task.parameters
+    return settings_of(p, options_of(p))
+
+
+def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
+    """What estimators show of a search beyond what all do."""
+    return settings_shown(tuning.best_params, parameters)
+
+
+def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+    """The parameters for some rows of a data set: the same."""
+    return parameters
 
 
 def unit_of(ground: Ground) -> float:
@@ -146,8 +169,8 @@ def unit_of(ground: Ground) -> float:
         return weight_in_memory(data, balance, asked)
     from linrank.parts.risk import sizes_of
 
-    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
-    with ground.place.opened(replace(recipe, **_weighing(vars(recipe)))) as chunks:
+    recipe = ground.recipe
+    with ground.place.opened(replace(recipe, design=None, **_weighing(vars(recipe)))) as chunks:
         weight = sum(size.weight for size in sizes_of(chunks))
     return balance / weight if weight > 0 else float(balance)
 
@@ -218,16 +241,13 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
-        "objective": result.value,
-        "duality_gap": result.gap,
         "relative_gap": relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
-        **ending(result),
     }
-    return Description((*lines, *converged_lines(trained)), facts)
+    return describe_optimum(trained, *lines, **facts)
 
 
 describe_published = describe

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import choices as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.domination.path import check_path
-from linrank.domination.train import describe_parameters
+from linrank.data.rows import Array
 from linrank.io.store.store import Store, is_limited
 from linrank.kernels.functions import check_kernel_rows
-from linrank.methods import domination, ranksvm
-from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
+from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
+from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
-from linrank.methods.kernel import kernel_unit
-from linrank.methods.parameters import DominationPath, RankSVMPath, defaults_of, takes
-from linrank.methods.sgd import average_of
+from linrank.methods.kernel import as_gammas, kernel_unit, tune_kernel
+from linrank.methods.parameters import DominationPath, RankSVMPath
+from linrank.methods.sgd import as_algorithms, average_of, tune_sgd
+from linrank.methods.sgd import as_alphas as as_lambdas
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
 from linrank.ranksvm.path import PathResult, as_Cs, warn_unless_certified
 from linrank.search.folds import affordable_folds
-from linrank.search.kernel import as_gammas, tune_kernel
-from linrank.search.sgd import as_algorithms, tune_sgd
-from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Callback, Result
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,38 +67,23 @@ class Found(Tuning):
 
 @dataclass(frozen=True)
 class PathSearch:
-    """What a search along a path asks of a method.
+    """A search along a path over a ``parameter``, "C" or "alpha".
 
-    Attributes
-    ----------
-    parameter : {"C", "alpha"}
-        What the path is over.
-    recipe_of : callable
-        As that of the `Method`.
-    grid_of : callable
-        From the `Ground` of all rows to the values.
-    follow : callable
-        From a `Ground` and values to a `PathResult` and a number of pairs.
-    check : callable
-        Refuses parameters that no path can be made of, before the first pass.
-    settings_of : callable
-        From the `Ground` and the chosen value to what the model is to know.
-    show : callable
-        From a `Trained` and its `Tuning` to what estimators show beyond what all do.
-    parameters_of_part : callable
-        From parameters, a data set and the numbers of some rows to the parameters for these.
-    n_copies : int
-        Of the training rows, that a fold holds.
+    The ``method`` is a module with
+
+    - ``recipe_of``, as that of the `Method`;
+    - ``check_path(parameters)``, which refuses those that no path can be made of;
+    - ``grid_of(ground)``: the values, for all rows;
+    - ``follow(ground, values, progress=, callback=)``: a `PathResult`, and a number of pairs;
+    - ``path_settings(ground, value)``: what the model of the chosen value is to know;
+    - ``path_attributes(model, tuning, parameters)``: what estimators show beyond what all do;
+    - ``parameters_of_part(parameters, data, rows)``: the parameters for some rows of a data set.
+
+    A fold holds ``n_copies`` of its training rows.
     """
 
     parameter: str
-    recipe_of: Callable[..., Any]
-    grid_of: Callable[[Ground], Array]
-    follow: Callable[..., tuple[PathResult, int | None]]
-    check: Callable[[Any], Any]
-    settings_of: Callable[[Ground, float], dict[str, Any]]
-    show: Callable[[Any, Tuning, Any], dict[str, Any]]
-    parameters_of_part: Callable[[Any, Dataset, Array], Any] = lambda parameters, *_: parameters
+    method: Any
     n_copies: int = 1
 
     def tune(self, ground: Ground, folds: Any, grid: Array, judging: Judging) -> Tuning:
@@ -119,14 +97,14 @@ class PathSearch:
             rows, valid = run.fold.train, run.fold.valid
             part = ground.part(rows, run.n_threads)
             if whole is not None and rows is not None:
-                own = self.parameters_of_part(p, whole, rows)
+                own = self.method.parameters_of_part(p, whole, rows)
                 part = replace(part, task=replace(part.task, parameters=own))
 
             def report(result: Result) -> None:
                 n_nonzero = {"n_nonzero": int(np.count_nonzero(result.w))}
                 run.report(result, **(n_nonzero if self.parameter == "alpha" else {}))
 
-            path, _ = self.follow(part, grid, progress=report, callback=run.is_cancelled)
+            path, _ = self.method.follow(part, grid, progress=report, callback=run.is_cancelled)
             facts = {"n_nonzero": path.n_nonzero} if self.parameter == "alpha" else {}
             if whole is None and not isinstance(valid, Dataset):
                 how = (part.scaling, judging.scoring, judging.convention, part.design)
@@ -138,15 +116,15 @@ class PathSearch:
 
     def run(self, task: Task, folds: Any, judging: dict[str, Any]) -> Found:
         """A path per fold, the choice among its values, and a path on all data."""
-        self.check(task.parameters)
-        ground = Ground.of(task, self.recipe_of)
+        self.method.check_path(task.parameters)
+        ground = Ground.of(task, self.method.recipe_of)
         p = ground.task.parameters
-        asked = Judging(**_asked(p, judging))
-        tuning = self.tune(ground, folds, self.grid_of(ground), asked)
-        path, n_pairs = self.follow(ground, tuning.grid[self.parameter])
+        asked = Judging(**_judging_options(p, judging))
+        tuning = self.tune(ground, folds, self.method.grid_of(ground), asked)
+        path, n_pairs = self.method.follow(ground, tuning.grid[self.parameter])
         k = tuning.chosen
         result = path.results[k]
-        settings = self.settings_of(ground, tuning.best_params[self.parameter])
+        settings = self.method.path_settings(ground, tuning.best_params[self.parameter])
         known = {**settings, "scoring": str(parse(p.scoring)), **tuning.choice}
         model = ground.model_of(result, n_pairs, known)
         shown = {
@@ -155,51 +133,13 @@ class PathSearch:
             "n_pairs": model.training["n_pairs"],
             "n_iter": int(path.n_iter[: k + 1].sum()),  # all steps up to the choice count
             "kkt_residual": result.kkt_residual,
-            **self.show(model, tuning, p),
+            **self.method.path_attributes(model, tuning, p),
         }
         return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
 
 
-def _grid_of_C(ground: Ground) -> Array:
-    return as_Cs(ground.task.parameters.Cs, lambda: ranksvm.unit_of(ground))
-
-
-def _settings_of_ranksvm(ground: Ground, C: float) -> dict[str, Any]:
-    p = ground.task.parameters
-    return ranksvm.settings_of(p, ranksvm.options_of(p))
-
-
-def _settings_of_domination(ground: Ground, alpha: float) -> dict[str, Any]:
-    p = ground.task.parameters
-    options = {**values_of(p, of.DOMINATION_PATH), "feature_induction": None}
-    seed = seed_of(p.random_state)
-    return describe_parameters(ground.place.dataset, alpha=alpha, seed=seed, **options)
-
-
-RANKSVM_PATH = PathSearch(
-    "C",
-    ranksvm.recipe_of,
-    _grid_of_C,
-    ranksvm.follow,
-    lambda p: as_Cs(p.Cs),
-    _settings_of_ranksvm,
-    lambda model, tuning, p: ranksvm.settings_shown(tuning.best_params, p),
-)
-DOMINATION_PATH = PathSearch(
-    "alpha",
-    domination.recipe_of,
-    domination.alphas_of,
-    domination.follow,
-    check_path,
-    _settings_of_domination,
-    lambda model, tuning, p: {
-        "n_nonzero": model.n_nonzero,
-        "density": model.density,
-        "n_nonzeros": tuning.facts["n_nonzero"],
-    },
-    domination.parameters_of_part,
-    n_copies=2,  # a fold has its rows by column, too
-)
+RANKSVM_PATH = PathSearch("C", ranksvm)
+DOMINATION_PATH = PathSearch("alpha", domination, n_copies=2)  # a fold has its rows by column, too
 
 
 def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
@@ -371,9 +311,10 @@ def certified_path(
     task: Task, callback: Callback | None = None, search: PathSearch = RANKSVM_PATH
 ) -> PathResult:
     """The path of a task wherever its rows are; a warning where a gap is too wide."""
-    search.check(task.parameters)
-    ground = Ground.of(task, search.recipe_of)
-    path, _ = search.follow(ground, search.grid_of(ground), callback=callback)
+    method = search.method
+    method.check_path(task.parameters)
+    ground = Ground.of(task, method.recipe_of)
+    path, _ = method.follow(ground, method.grid_of(ground), callback=callback)
     warn_unless_certified(path)
     return path
 
@@ -390,7 +331,7 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
         check_descent(algorithm, p.n_steps, p.record, None)
     options = values_of(p, ("n_steps", "sampling", "aggressiveness", "scale"))
     options |= {"average": average_of(p), **_common(task, data)}
-    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_asked(p, judging))
+    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_judging_options(p, judging))
     return _on_all(SGD, task, tuning, options["seed"])
 
 
@@ -415,7 +356,9 @@ def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     options |= _common(task, data)
     grid = as_Cs(p.Cs, lambda: kernel_unit(task, facts, options), step=2)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
-    tuning = tune_kernel(data, folds, gammas, grid, **options, **_asked(p, judging))
+    tuning = tune_kernel(
+        data, folds, gammas, grid, Judging(**_judging_options(p, judging)), **options
+    )
     return _on_all(KERNEL, task, tuning, options["seed"])
 
 
@@ -436,7 +379,7 @@ def _search_each(
     """The models of a grid, each trained by the method itself."""
     data, p = task.data.dataset, task.parameters
     weights, seed = query_weights(task.query_weight, data.queries), seed_of(p.random_state)
-    asked = Judging(**_asked(p, judging))
+    asked = Judging(**_judging_options(p, judging))
     sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
 
     def train(run: FoldRun) -> Judged:
@@ -479,7 +422,7 @@ def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
     return method.train(replace(task, parameters=method.parameters(**given)))
 
 
-def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
+def _judging_options(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
     """The options of `Judging`."""
     return {**values_of(parameters, ("scoring", "selection")), **judging}
 

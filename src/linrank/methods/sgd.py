@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linrank.choices import AVERAGES, DESCENT
+from linrank.choices import ALGORITHMS, AVERAGES, DESCENT
 from linrank.data.bounds import without_rounding
+from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
+from linrank.data.rows import Array
+from linrank.data.scaling import Scaling
 from linrank.io.store.store import outline
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import Ground, Line, converged_lines
+from linrank.ranksvm.path import as_grid
+from linrank.search.folds import Fold, affordable_folds
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
+from linrank.stochastic.descent import Learner, course_over
+from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import DescentResult, descend
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
@@ -130,3 +139,117 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "message": result.message,
     }
     return Description(tuple(lines), facts)
+
+
+# ---- the search ---------------------------------------------------------------------------------
+
+_CHUNK = 1 << 16  # steps between two looks at whether the search was called off
+
+
+def as_alphas(alphas: Any) -> Array:
+    """The grid of λ, descending; ``"auto"`` is 1, 0.1, ..., 1e-7: eight models fill a vector."""
+    ascending = as_grid("alphas", alphas, [10.0**-k for k in range(8)])
+    return np.ascontiguousarray(ascending[::-1])
+
+
+def as_algorithms(algorithms: Any) -> tuple[str, ...]:
+    """The algorithms of a grid: one name or several."""
+    names = (algorithms,) if isinstance(algorithms, str) else tuple(algorithms)
+    for name in names:
+        if name not in ALGORITHMS:
+            expected = ", ".join(map(repr, ALGORITHMS))
+            raise ValueError(f"algorithms must be some of {expected}, got {name!r}")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"algorithms must be different and at least one, got {algorithms!r}")
+    return names
+
+
+def tune_sgd(
+    data: Dataset,
+    folds: Sequence[Fold],
+    algorithms: tuple[str, ...],
+    alphas: Array,
+    *,
+    n_steps: int,
+    sampling: str = "pairs",
+    average: str | None = None,
+    aggressiveness: float = 1.0,
+    scale: str = "none",
+    seed: int = 0,
+    query_weight: Array | None = None,
+    n_jobs: int | None = None,
+    **judging: Any,
+) -> Tuning:
+    """Train the models of the whole grid on every fold and measure them on what is left out.
+
+    The models of a fold learn from the same pairs, in one pass. Folds of whole queries copy no
+    rows, unless a scaling by columns makes them differ: the sampler leaves the other queries out.
+
+    Parameters
+    ----------
+    data : Dataset
+        What the row numbers of the folds refer to.
+    folds : sequence of Fold
+        Training and validation parts.
+    algorithms, alphas
+        The grid, as `as_algorithms` and `as_alphas` return it.
+    n_steps, sampling, average, aggressiveness, seed
+        Of every fold, as in :func:`linrank.stochastic.train.descend`.
+    scale : {"none", "standard", "minmax", "query"}
+        Feature scaling, fitted on the training part of each fold.
+    query_weight : array (n_queries,), optional
+        The factors c_q, in the order of ``data.queries``.
+    n_jobs : int or None
+        Threads in all: folds run side by side, each with its share. Results do not depend on it.
+    **judging
+        As `Judging` takes it.
+    """
+    rules = [
+        Learner(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()
+    ]
+    copies = data.qid is None or scale != "none"
+    most = affordable_folds(data) if copies else len(folds)
+    grid = {"algorithm": algorithms, "alpha": alphas}
+    sweep = Sweep(grid, folds, Judging(**judging), most=most, n_jobs=n_jobs)
+
+    def train(run: FoldRun) -> Judged:
+        rows, keep = run.fold.train, _whole_queries(data, run.fold.train)
+        part, c, weight = data, query_weight, data.weight
+        if rows is not None and keep is None:  # queries are divided: a copy of the rows
+            part, c = run.part(data, query_weight)
+            weight = part.weight
+        elif rows is not None:  # rows of weight 0 do not count in the scaling
+            weight = np.zeros(data.n_rows)
+            weight[rows] = 1.0 if data.weight is None else data.weight[rows]
+        scaling = Scaling.fit(scale, part.rows, weight=weight, n_jobs=run.n_threads)
+        part = scaling.applied(part, n_jobs=run.n_threads)
+        sampler = pair_sampler(
+            part.queries,
+            sampling,
+            labels=part.labels,
+            row_weight=part.weight,
+            query_weight=c,
+            keep=keep,
+        )
+        models = course_over(part.rows, sampler, rules, n_steps, average=average, seed=seed)
+        while models.n_steps < n_steps and not run.is_cancelled():
+            models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
+        coefs = np.array([scaling.fold(w) for w in models.weights()])
+        scores = run.judge(coefs, data, scaling)
+        for score in scores.tolist():
+            run.tell(score=score)
+        return scores, {}
+
+    return sweep.tuning(sweep.run(train))
+
+
+def _whole_queries(data: Dataset, train: Array | None) -> Array | None:
+    """The queries that consist of training rows, if the others have none of them; else None."""
+    if train is None:
+        return None
+    queries = data.queries
+    is_train = np.zeros(data.n_rows, dtype=np.int64)
+    is_train[train] = 1
+    n_train = np.add.reduceat(queries.gather(is_train), queries.offsets[:-1])
+    keep: Array = n_train == np.diff(queries.offsets)
+    return keep if int(n_train.sum()) == int(n_train[keep].sum()) else None

@@ -8,52 +8,20 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
-from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
-from linrank.parts.parts import Gathering, tree_sum
+from linrank.data.rows import Array, ColumnStatistics, Extents, Rows, StreamedRows
+from linrank.parts.parts import Extent, Gathering, tree_sum
 from linrank.system.resources import allowed
 
-Array = NDArray[Any]
 
-
-@dataclass(frozen=True, eq=False)
-class BlockFacts:
-    """All of a block but its rows."""
-
-    shape: tuple[int, int]
-    nbytes: int
-    dtype: str
-    is_sparse: bool
-    labels: Array
-    qid: Array | None
-    weight: Array | None
-    feature_names: tuple[str, ...] | None
-
-
-def block_facts(block: Dataset, *, n_threads: int = 1) -> BlockFacts:
-    """What the client needs to know of a block: 8 to 24 bytes a row."""
-    rows = block.rows
-    return BlockFacts(
-        rows.shape,
-        rows.nbytes,
-        str(rows.dtype),
-        rows.is_sparse,
-        block.labels,
-        block.qid,
-        block.weight,
-        block.feature_names,
-    )
-
-
-def block_scores(block: Dataset, w: Array, *, n_threads: int = 1) -> Array:
-    """``X w`` of the block: 8 bytes a row to travel."""
-    return block.rows.scores(w, None, n_threads)
+def block_facts(block: Dataset, *, n_threads: int = 1) -> Dataset:
+    """All of a block that the client needs to know, 8 to 24 bytes a row: its rows stay there."""
+    return replace(block, rows=cast(Any, Extent.of(block.rows)))
 
 
 def block_slopes(block: Dataset, r: Array, *, n_threads: int = 1) -> Array:
@@ -72,7 +40,7 @@ def block_rows(block: Dataset, index: Array, *, n_threads: int = 1) -> Rows:
 
 
 def block_score_matrix(block: Dataset, coefs: Array, *, n_threads: int = 1) -> Array:
-    """``(n_models, n_rows)``: the scores of several models, the block read from memory once."""
+    """``(n_models, n_rows)``: scores, 8 bytes a row to travel, the block read from memory once."""
     return np.array([block.rows.scores(coef, None, n_threads) for coef in coefs])
 
 
@@ -98,8 +66,8 @@ class GatheredRows(StreamedRows):
     ----------
     gathering : Gathering
         Runs the tasks of `linrank.parts.gathered_rows` on the blocks.
-    facts : sequence of BlockFacts
-        Of the blocks, in order; they have the same columns.
+    facts : sequence of Dataset
+        The blocks without their rows, in order; they have the same columns.
     capacity : int
         Rows that may be fetched at a time.
     index : int64 array, optional
@@ -109,7 +77,7 @@ class GatheredRows(StreamedRows):
     def __init__(
         self,
         gathering: Gathering,
-        facts: Sequence[BlockFacts],
+        facts: Sequence[Dataset],
         capacity: int,
         index: Array | None = None,
     ) -> None:
@@ -117,13 +85,13 @@ class GatheredRows(StreamedRows):
         self._facts = list(facts)
         self._capacity = capacity
         self._index = index
-        self._ends = np.cumsum([one.shape[0] for one in facts])
+        self._ends = np.cumsum([one.rows.shape[0] for one in facts])
         self._extents: Extents | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         n_rows = int(self._ends[-1]) if self._index is None else len(self._index)
-        return (n_rows, self._facts[0].shape[1])
+        return (n_rows, self._facts[0].rows.shape[1])
 
     @property
     def capacity(self) -> int:
@@ -131,11 +99,11 @@ class GatheredRows(StreamedRows):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(one.dtype for one in self._facts))
+        return np.result_type(*(one.rows.dtype for one in self._facts))
 
     @property
     def nbytes(self) -> int:
-        whole = sum(one.nbytes for one in self._facts)
+        whole = sum(one.rows.nbytes for one in self._facts)
         return whole * self.shape[0] // max(1, int(self._ends[-1]))
 
     @property
@@ -143,7 +111,7 @@ class GatheredRows(StreamedRows):
         return self.shape[1] <= _MOST_FEATURES
 
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        z = np.concatenate(self._gathering.each(block_scores, w))
+        (z,) = np.concatenate(self._gathering.each(block_score_matrix, w[np.newaxis]), axis=1)
         rows = self._rows(order)
         return z if rows is None else z[rows]
 
@@ -155,8 +123,7 @@ class GatheredRows(StreamedRows):
             r = by_row
         parts = np.split(r, self._ends[:-1])
         found = self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
-        total: Array = tree_sum(found)
-        return total
+        return tree_sum(found)
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
@@ -176,8 +143,7 @@ class GatheredRows(StreamedRows):
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
         kept = None if self._index is None else self._local(np.sort(self._index))
-        found: ColumnStatistics = tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
-        return found
+        return tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index
@@ -213,7 +179,7 @@ class GatheredRows(StreamedRows):
         return [(part - start,) for part, start in zip(parts, starts, strict=True)]
 
 
-def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Dataset:
+def gather_rows(gathering: Gathering, *, memory_limit: int | None = None) -> Dataset:
     """The data set of all blocks, its rows left where they are.
 
     Whatever asks no more of rows than products can be trained on it: `linrank.ranksvm.train.train`,
@@ -231,8 +197,8 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     _check_alike(facts)
     limit = allowed(memory_limit)
     n_bytes = _SAMPLE_BYTES if limit is None else min(limit // 2, _SAMPLE_BYTES)
-    n_rows = sum(one.shape[0] for one in facts)
-    row_bytes = max(1, sum(one.nbytes for one in facts) // max(1, n_rows))
+    n_rows = sum(one.rows.shape[0] for one in facts)
+    row_bytes = max(1, sum(one.rows.nbytes for one in facts) // max(1, n_rows))
     rows = GatheredRows(gathering, facts, min(n_rows, max(1, n_bytes // row_bytes)))
     return Dataset(
         cast(Any, rows),  # training asks no more of them
@@ -243,10 +209,10 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     )
 
 
-def _check_alike(facts: Sequence[BlockFacts]) -> None:
+def _check_alike(facts: Sequence[Dataset]) -> None:
     for k, one in enumerate(facts):
-        if one.is_sparse != facts[0].is_sparse:
-            kinds = ["sparse" if which.is_sparse else "dense" for which in (one, facts[0])]
+        if one.rows.is_sparse != facts[0].rows.is_sparse:
+            kinds = ["sparse" if which.rows.is_sparse else "dense" for which in (one, facts[0])]
             raise ValueError(
                 f"block {k} has {kinds[0]} rows but block 0 has {kinds[1]} ones; convert them to "
                 "one kind"

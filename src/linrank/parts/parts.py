@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, DenseRows, StreamedRows
+from linrank.data.rows import Array, ColumnStatistics, DenseRows, StreamedRows
 from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from linrank.models.design import Design, Shape
     from linrank.parts.recipes import Recipe
 
-Array = NDArray[Any]
 
 # Found on the sets of docs/guide/training.md, "Settings that the data decide".
 QUERIES = 40  # that make for C Σω = 1
@@ -61,36 +59,39 @@ class Gathering(Protocol):
         """
 
 
-class MemoryChunks:
-    """Chunks in memory.
+class LocalChunks(ABC):
+    """Chunks that this process works on, one after the other, with ``n_threads`` for every task."""
 
-    Parameters
-    ----------
-    chunks : sequence of Chunk, or of Dataset
-        At least one.
-    n_threads : int
-        Threads of every task.
-    """
+    n_chunks: int
+    n_threads: int
 
-    def __init__(self, chunks: Sequence[Any], n_threads: int = 1) -> None:
-        self.chunks = chunks
-        self.n_threads = n_threads
-
-    @property
-    def n_chunks(self) -> int:
-        return len(self.chunks)
+    @abstractmethod
+    def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
+        """The chunks of these numbers, ascending, each until the next one is asked for."""
 
     def total(self, task: Task, *args: Any) -> Any:
-        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in self.chunks)
+        chunks = self.walk(range(self.n_chunks))
+        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
 
     def each(
         self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
     ) -> list[Any]:
-        own = [()] * self.n_chunks if per_chunk is None else per_chunk
-        return [
-            None if mine is None else task(chunk, *mine, *args, n_threads=self.n_threads)
-            for chunk, mine in zip(self.chunks, own, strict=True)
-        ]
+        own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
+        asked = [i for i, mine in enumerate(own) if mine is not None]
+        found: list[Any] = [None] * self.n_chunks
+        for i, chunk in zip(asked, self.walk(asked), strict=True):
+            found[i] = task(chunk, *(own[i] or ()), *args, n_threads=self.n_threads)
+        return found
+
+
+class MemoryChunks(LocalChunks):
+    """Chunks, or data sets, in memory; at least one."""
+
+    def __init__(self, chunks: Sequence[Any], n_threads: int = 1) -> None:
+        self.chunks, self.n_chunks, self.n_threads = chunks, len(chunks), n_threads
+
+    def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
+        return (self.chunks[i] for i in numbers)
 
 
 # ---- sums ---------------------------------------------------------------------------------------
@@ -436,6 +437,21 @@ class MemoryParts(Parts):
 
     def mapped(self, shape: Shape) -> tuple[Design, Dataset]:
         return shape.fit_columns(self.dataset, self.n_threads)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Shape and storage of rows that are elsewhere."""
+
+    shape: tuple[int, int]
+    nbytes: int = 0
+    is_sparse: bool = False
+    dtype: Any = np.float64
+
+    @classmethod
+    def of(cls, rows: Any) -> Extent:
+        """That of a matrix."""
+        return cls(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
 
 
 # ---- tasks --------------------------------------------------------------------------------------

@@ -8,18 +8,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.io.store.store import Store, columns_of
-from linrank.parts.parts import Parts, Task, tree_sum
+from linrank.parts.parts import LocalChunks, Parts
 from linrank.parts.recipes import Chunk, Recipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
 from linrank.system.reading import Plan, Reader, Walk
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 # What a row may take beside its features, as measured, from above: as it is read; kept from pass to
 # pass (levels, weights, sorted scores, what a sweep found of them); and at work, where scores and
@@ -121,7 +119,7 @@ def _matrix_bytes(n_features: int, n_chunks: int) -> int:
     return remembered + (6 + n_levels + n_parts) * square
 
 
-class Passes:
+class Passes(LocalChunks):
     """A gathering of chunks that are read in every pass, in order.
 
     The next pass begins where this one ends: its first chunks are read while the solver thinks.
@@ -164,26 +162,11 @@ class Passes:
         self._reader.close()
         self._states.clear()
 
-    def total(self, task: Task, *args: Any) -> Any:
-        chunks = self._pass(range(self.n_chunks))
-        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
-
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
-        own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
-        asked = [i for i, mine in enumerate(own) if mine is not None]
-        found: list[Any] = [None] * self.n_chunks
-        for i, chunk in zip(asked, self._pass(asked), strict=True):
-            found[i] = task(chunk, *(own[i] or ()), *args, n_threads=self.n_threads)
-        return found
-
     def _begin(self) -> Walk:
         """A walk that goes through all chunks again and again."""
         return self._reader.walk(itertools.cycle(range(self.n_chunks)))
 
-    def _pass(self, numbers: Sequence[int]) -> Iterator[Any]:
-        """These chunks, ascending, each until the next one is asked for."""
+    def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
         walk = self._next
         if len(numbers) < self.n_chunks:
             walk.close()
@@ -211,7 +194,7 @@ class Passes:
             return found
         known = self._states.get(i)
         if known is not None:
-            return replace(known, rows=self.recipe.prepared(found, self.n_threads).rows)
+            return replace(known, rows=self.recipe.prepare(found, self.n_threads).rows)
         return self.recipe.chunk(found, self.n_threads, None if self.kept is None else self.kept[i])
 
     def _keep(self, i: int, chunk: Any) -> None:

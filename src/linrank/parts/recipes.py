@@ -12,27 +12,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import SELECTED_PAIRS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
-from linrank.data.rows import Rows, join_offsets, without_offsets
+from linrank.data.rows import Array, Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination.layering import Layering, margin_form
-from linrank.domination.problem import SAMPLE_SEED, DominationLoss, DominationProblem
+from linrank.domination.problem import SAMPLE_SEED, DominationProblem
 from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError, check_natural
-from linrank.losses.base import ScoreLoss
+from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
-from linrank.pairs import Pairs, check_total, chosen
+from linrank.pairs import Pairs, check_total, select_pairs
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
 from linrank.system.resources import useful_threads
 
-Array = NDArray[Any]
 # Parameters of a RankSVM that decide on its recipe.
 RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "n_rounds", "solver")
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
@@ -71,18 +69,30 @@ class Sizes:
         return len(self.lengths)
 
 
-class Terms(ABC):
-    """The terms that a chunk adds to the objective: pairs of labels, or layers."""
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms that a chunk adds to the objective.
 
-    compared: Any  # Pairs or a Layering
+    Attributes
+    ----------
+    compared : Pairs, Swaps or Layering
+        Pairs of labels, of a ranking of the rows, or layers.
+    kind : str
+        Of the loss.
+    """
 
-    @abstractmethod
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
+    compared: Any
+    kind: str
+
+    def loss(self, epsilon: float, n_threads: int = 1) -> ScoreLoss:
         """The loss of the chunk's scores, smoothed within ``epsilon`` where it has a kink."""
+        return loss_of_pairs(self.kind, self.compared, n_threads, epsilon=epsilon)
 
-    @abstractmethod
     def weight(self) -> float:
         """What the losses weigh in all, as `Sizes` says."""
+        if not isinstance(self.compared, Layering):
+            return self.compared.total_weight()
+        return float(self.loss(1.0).at(np.zeros(self.compared.queries.n_rows)).value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,20 +178,20 @@ class Recipe(ABC):
         return 16 if self.loss == "hinge" else 0
 
     @abstractmethod
-    def terms(self, data: Dataset, query_weight: Array | None) -> Terms | None:
-        """What the rows add to the objective; None, or a NoPairsError, where that is nothing."""
+    def compare(self, data: Dataset, query_weight: Array | None) -> Any:
+        """What `Terms` compares; None, or a NoPairsError, where that is nothing."""
 
     @abstractmethod
-    def joined(self, queries: Queries, parts: list[Any]) -> Terms:
-        """What stands for ``parts``, the terms of some queries each, one after the other."""
+    def join(self, queries: Queries, parts: list[Any]) -> Any:
+        """What stands for ``parts``, compared by some queries each, one after the other."""
 
     @abstractmethod
-    def _problem(
+    def make_problem(
         self, rows: Rows, compared: Any, C: float, scale: Array | None, box: Box | None, n: int
     ) -> Plannable:
         """The problem of these rows, on ``n`` threads."""
 
-    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+    def prepare(self, data: Dataset, n_threads: int = 1) -> Dataset:
         """The data with its rows as the loss is to see them: scaled, and without offsets."""
         if self.by_query:
             data = Scaling("query").transformed(data, n_jobs=n_threads)
@@ -196,11 +206,12 @@ class Recipe(ABC):
         Rows of other queries are neither copied nor swept: the queries left are a selection of
         positions. So a chunk has the samples, and the sums, of a data set of these queries alone.
         """
-        data = _with_queries(self.prepared(data, n_threads), kept)
+        data = _with_queries(self.prepare(data, n_threads), kept)
         try:
-            terms = self.terms(data, part_query_weights(self.query_weight, data.queries))
+            compared = self.compare(data, part_query_weights(self.query_weight, data.queries))
         except NoPairsError:
-            terms = None
+            compared = None
+        terms = None if compared is None else Terms(compared, self.loss)
         rows, n_rows = data.rows, data.queries.n_rows
         queries = data.queries if terms is None else terms.compared.queries
         sizes = Sizes(
@@ -215,8 +226,10 @@ class Recipe(ABC):
         )
         return Chunk(rows, terms, sizes)
 
-    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        """Rows of some queries in the order of their positions, and their terms.
+    def sample(
+        self, chunk: Chunk, queries: Array, first: int, limit: int, seed: int, n_threads: int = 1
+    ) -> Piece:
+        """A task: rows of some queries in the order of their positions, and their terms.
 
         They are those that `linrank.ranksvm.train.draw_rows` draws.
         """
@@ -244,25 +257,11 @@ class Recipe(ABC):
             np.concatenate([part.queries.levels for part in parts]),
             np.concatenate([part.queries.n_levels for part in parts]),
         )
-        terms = self.joined(queries, parts)
+        terms = Terms(self.join(queries, parts), self.loss)
         own = terms.weight()
         scaled = C * weight / own if own > 0.0 else C
         rows = join_rows([rows for rows, _ in pieces])
-        return self._problem(rows, terms.compared, scaled, scale, box, n_threads)
-
-
-@dataclass(frozen=True, eq=False)
-class PairTerms(Terms):
-    """The pairs of the labels of a chunk, or of a ranking of its rows."""
-
-    compared: Pairs | Swaps
-    kind: str
-
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return problem.loss_of_pairs(self.kind, epsilon, self.compared, n_threads)
-
-    def weight(self) -> float:
-        return self.compared.total_weight()
+        return self.make_problem(rows, terms.compared, scaled, scale, box, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,21 +275,21 @@ class RankRecipe(Recipe):
     n_rounds: int = 1
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
-        pairs, _ = chosen(
+    def compare(self, data: Dataset, query_weight: Array | None) -> Pairs | None:
+        pairs, _ = select_pairs(
             data,
             pairs=self.pairs,
             pair_weighting=self.pair_weighting,
             query_weight=query_weight,
             query_normalization=self.query_normalization,
         )
-        return None if pairs is None else PairTerms(pairs, self.loss)
+        return pairs
 
-    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
-        own = _joined(parts, "row_weight", "query_weight", "gain")
-        return PairTerms(Pairs(queries, **own, adjacent=parts[0].adjacent), self.loss)
+    def join(self, queries: Queries, parts: list[Any]) -> Any:
+        own = _join_fields(parts, "row_weight", "query_weight", "gain")
+        return Pairs(queries, **own, adjacent=parts[0].adjacent)
 
-    def _problem(
+    def make_problem(
         self, rows: Rows, pairs: Any, C: float, scale: Array | None, box: Box | None, n: int
     ) -> problem.Problem:
         n_threads = useful_threads(rows.nbytes, n)
@@ -319,7 +318,7 @@ class SwapRecipe(RankRecipe):
     def row_bytes(self) -> int:
         return 136 + super().row_bytes
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
+    def compare(self, data: Dataset, query_weight: Array | None) -> Any:
         if data.queries.n_pairs == 0:
             return None
         swaps = Swaps.of(
@@ -333,37 +332,21 @@ class SwapRecipe(RankRecipe):
             share=self.share,
         )
         check_total(swaps.total_weight(), self.pair_weighting)
-        return PairTerms(swaps, self.loss)
+        return swaps
 
-    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
+    def join(self, queries: Queries, parts: list[Any]) -> Swaps:
         names = ("depth", "gain", "first", "second", "factor", "row_weight")
-        return PairTerms(Swaps(queries, **_joined(parts, *names)), self.loss)
+        return Swaps(queries, **_join_fields(parts, *names))
 
     def totals(self, chunk: Chunk, n_threads: int = 1) -> Array:
         """A task: the weights of the queries that have pairs, and those of the pairs, summed."""
         if chunk.terms is None:
             return np.zeros(2)
         swaps = chunk.terms.compared
-        by_query, given = (
-            swaps.weight_by_query(),
-            part_query_weights(self.query_weight, swaps.queries),
-        )
+        by_query = swaps.weight_by_query
+        given = part_query_weights(self.query_weight, swaps.queries)
         c = np.ones(len(by_query)) if given is None else given
         return np.array([c[by_query > 0].sum(), by_query.sum()])
-
-
-@dataclass(frozen=True, eq=False)
-class LayerTerms(Terms):
-    """The layers of a chunk."""
-
-    compared: Layering
-
-    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return DominationLoss(self.compared, n_threads)
-
-    def weight(self) -> float:
-        zeros = np.zeros(self.compared.queries.n_rows)
-        return float(DominationLoss(self.compared).at(zeros).value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,22 +366,20 @@ class DominationRecipe(Recipe):
     def row_bytes(self) -> int:
         return 24
 
-    def terms(self, data: Dataset, query_weight: Array | None) -> LayerTerms:
+    def compare(self, data: Dataset, query_weight: Array | None) -> Layering:
         how = {"layers": self.layers, "margin": self.margin, "query_weight": query_weight}
-        return LayerTerms(Layering.of(data, **how))
+        return Layering.of(data, **how)
 
-    def joined(self, queries: Queries, parts: list[Any]) -> LayerTerms:
-        return LayerTerms(
-            Layering(queries, **_joined(parts, "shift", "row_weight", "query_weight"))
-        )
+    def join(self, queries: Queries, parts: list[Any]) -> Layering:
+        return Layering(queries, **_join_fields(parts, "shift", "row_weight", "query_weight"))
 
-    def _problem(
+    def make_problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
     ) -> DominationProblem:
         return DominationProblem(rows, layering, "l2", 1.0 / (2.0 * C), scale, n)
 
 
-def _joined(parts: list[Any], *names: str) -> dict[str, Any]:
+def _join_fields(parts: list[Any], *names: str) -> dict[str, Any]:
     return {name: join_optional([getattr(part, name) for part in parts]) for name in names}
 
 
@@ -438,47 +419,32 @@ def rank_recipe(where: str, query_weight: Any = None, **given: Any) -> RankRecip
     return recipe
 
 
-def domination_recipe(
-    where: str,
-    query_weight: Any = None,
-    *,
-    layers: Any,
-    margin: Any,
-    pooled: bool,
-    penalty: str,
-    solver: str,
-    feature_induction: int | None = None,
-    negative_sampling: float | None,
-    **others: Any,
-) -> DominationRecipe:
-    """The same of a DominationRanker; ``others`` are the rest of its own parameters."""
-    check_parameters(
-        penalty=penalty,
-        solver=solver,
-        feature_induction=feature_induction,
-        negative_sampling=negative_sampling,
-        **{name: value for name, value in others.items() if name in ("alpha", "tol", "max_iter")},
-    )
-    if choose_solver(solver, penalty, feature_induction) != "newton":
+def domination_recipe(parameters: Any, where: str, query_weight: Any = None) -> DominationRecipe:
+    """The same of the parameters of a DominationRanker, or of its search."""
+    p, induction = parameters, getattr(parameters, "feature_induction", None)
+    own = ("penalty", "solver", "negative_sampling", "alpha", "tol", "max_iter")
+    given = {name: getattr(p, name) for name in own if hasattr(p, name)}
+    check_parameters(feature_induction=induction, **given)
+    if choose_solver(p.solver, p.penalty, induction) != "newton":
         raise ValueError(
-            f"penalty={penalty!r} with solver={solver!r} reads features one by one, which {where} "
-            "cannot give; use penalty='l2' and solver='newton'"
+            f"penalty={p.penalty!r} with solver={p.solver!r} reads features one by one, which "
+            f"{where} cannot give; use penalty='l2' and solver='newton'"
         )
-    if negative_sampling not in (None, 1.0):
+    if p.negative_sampling not in (None, 1.0):
         raise ValueError(
-            f"negative_sampling={negative_sampling!r} cannot be had from {where}; leave it out"
+            f"negative_sampling={p.negative_sampling!r} cannot be had from {where}; leave it out"
         )
-    if pooled:
+    if p.pooled:
         raise ValueError(
             f"pooled=True makes one query of all rows, and {where} is cut by queries; use "
             "pooled=False"
         )
-    if margin_form(margin) in ("rows", "table"):
+    if margin_form(p.margin) in ("rows", "table"):
         raise ValueError(
             f"a margin by table or by row speaks of all rows together and cannot be had from "
             f"{where}; give a number, 'linear', 'log' or a function of the labels"
         )
-    return DominationRecipe(layers, margin, query_weight=_by_id(query_weight))
+    return DominationRecipe(p.layers, p.margin, query_weight=_by_id(query_weight))
 
 
 def _by_id(weight: Any) -> Mapping[Any, float] | None:

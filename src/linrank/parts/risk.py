@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.bounds import Box, without_rounding
 from linrank.data.queries import varying_columns
-from linrank.data.rows import Extents, dot
+from linrank.data.rows import Array, Extents, dot
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
-from linrank.parts.parts import Gathering
+from linrank.parts.parts import Extent, Gathering
 from linrank.parts.recipes import Chunk, Piece, Recipe, Sizes
 from linrank.ranksvm.train import Plannable, choose_queries
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.result import Result
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False)
@@ -127,8 +124,7 @@ class ChunkedPoint:
     def _curvature(self, name: str, *args: Any) -> Array:
         """`curvature` of all chunks, for ``C = 1`` and in raw columns."""
         at = (self.risk.stretch(self.w), self.risk.epsilon)
-        found: Array = self.risk.gathering.total(curvature, *at, name, *args)
-        return found
+        return self.risk.gathering.total(curvature, *at, name, *args)
 
     def hessian_matrix(self) -> Array:
         risk, found = self.risk, self.loss.hessian
@@ -251,15 +247,6 @@ def curvature(
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
 
 
-@dataclass(frozen=True)
-class Extent:
-    """Shape and storage of rows that are elsewhere."""
-
-    shape: tuple[int, int]
-    nbytes: int
-    is_sparse: bool
-
-
 @dataclass(frozen=True, eq=False)
 class ChunkedProblem:
     """``½‖w‖² + C Σ_chunks L(X D w)`` and samples of it: `linrank.ranksvm.train.Plannable`.
@@ -356,12 +343,12 @@ class ChunkedProblem:
 
         The rows are those that a sample of the whole in memory would have.
         """
-        pieces = self.drawn(min(n_rows, self.capacity), self.recipe.seed)
+        pieces = self.draw_pieces(min(n_rows, self.capacity), self.recipe.seed)
         return self.recipe.problem(
             pieces, self.C, self.weight, self.scale, self.box, self.n_threads
         )
 
-    def drawn(self, n_rows: int, seed: int) -> list[Piece]:
+    def draw_pieces(self, n_rows: int, seed: int) -> list[Piece]:
         """Rows of queries chosen at random, by chunk."""
         lengths = np.concatenate([size.lengths for size in self.sizes])
         n_levels = np.concatenate(
@@ -373,21 +360,8 @@ class ChunkedProblem:
         for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             mine = queries[np.searchsorted(queries, begin) : np.searchsorted(queries, end)] - begin
             per_chunk.append((mine, begin) if len(mine) else None)
-        found = self.gathering.each(draw, self.recipe, limit, seed, per_chunk=per_chunk)
+        found = self.gathering.each(self.recipe.sample, limit, seed, per_chunk=per_chunk)
         return [piece for piece in found if piece is not None]
-
-
-def draw(
-    chunk: Chunk,
-    queries: Array,
-    first: int,
-    recipe: Recipe,
-    limit: int,
-    seed: int,
-    n_threads: int = 1,
-) -> Piece:
-    """The task that draws a chunk's part of a sample."""
-    return recipe.sample(chunk, queries, limit, seed, first)
 
 
 def sizes_of(gathering: Gathering) -> list[Sizes]:

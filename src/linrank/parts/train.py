@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.domination.path import each_from_last, until_wide
 from linrank.domination.train import minimize_ridge
@@ -24,10 +24,8 @@ from linrank.parts.parts import Gathering, Parts
 from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import follow_path, one_by_one, reporting
-from linrank.ranksvm.train import FIRST, START, Balance, by_newton
+from linrank.ranksvm.train import FIRST, START, Balance, by_newton, default_tol
 from linrank.solvers.result import Callback, Result
-
-Array = NDArray[Any]
 
 
 def train_parts(
@@ -37,7 +35,7 @@ def train_parts(
 
     ``options`` are those of `train_chunks`.
     """
-    recipe, how, start, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    recipe, how, start, n_pairs = _weigh_pairs(parts, recipe, scaling, bounds)
     if options.get("w0") is None:
         options["w0"] = start
     with parts.opened(recipe, is_last=True) as chunks:
@@ -60,7 +58,7 @@ def train_path_parts(
 
     ``progress`` is called with each result; ``options`` are those of `train_path_chunks`.
     """
-    recipe, how, _, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    recipe, how, _, n_pairs = _weigh_pairs(parts, recipe, scaling, bounds)
     with parts.opened(recipe) as chunks:
         found = train_path_chunks(chunks, recipe, values, **how, **options)
         results = list(reporting(until_wide(found, max_features), progress))
@@ -68,7 +66,7 @@ def train_path_parts(
     return results, n_pairs
 
 
-def _weighed(
+def _weigh_pairs(
     parts: Parts, recipe: Any, scaling: Scaling, bounds: Any
 ) -> tuple[Any, dict[str, Any], Array | None, int]:
     """The recipe whose pairs have their weights, and the options of `train_chunks` beside it.
@@ -82,9 +80,9 @@ def _weighed(
         "capacity": parts.sample_rows(recipe),
         "n_threads": parts.n_threads,
     }
-    if not weighs_by_measure(recipe):
-        return recipe, how, None, 0
-    recipe, start, n_pairs = swap_recipe(parts, recipe, **how)
+    start, n_pairs = None, 0
+    if weighs_by_measure(recipe):
+        recipe, start, n_pairs = swap_recipe(parts, recipe, **how)
     return recipe, how, start, n_pairs
 
 
@@ -206,8 +204,7 @@ def train_path_chunks(
 
     if recipe.parameter == "alpha":
         return each_from_last(partial(fit, tol=tol), values, callback)
-    if tol is None:
-        tol = 1e-3 if recipe.loss == "hinge" else 1e-4
+    tol = tol or default_tol(recipe.loss)
     if recipe.loss == "hinge" or bounds is not None:
         fit = partial(fit, bounds=bounds)
         return one_by_one(fit, values, tol, callback, by_gap=recipe.loss == "hinge")

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
 from linrank.data.queries import fold_of_queries
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.metrics import Measure, parse
 from linrank.metrics.measures import Metric
 from linrank.models.design import Design
-from linrank.parts.parts import Parts, only_queries
+from linrank.parts.parts import Extent, Parts, only_queries
 from linrank.parts.train import with_highest_label
-from linrank.search.folds import Fold, as_folds, evaluations, resized_models, score_matrix
-
-Array = NDArray[Any]
+from linrank.search.folds import Fold, as_folds, evaluations, resize_models, score_matrix
 
 
 def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
@@ -51,24 +48,12 @@ def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
         fold = fold_of_queries(sizes, int(cv))
         return [_of_queries(numbers, fold != k, fold == k) for k in range(int(cv))]
     query = np.repeat(np.arange(len(sizes)), sizes)
-    rows = _Rows(len(query), place.columns.n_features)
+    rows = Extent((len(query), place.columns.n_features))
     stand_in = Dataset(rows, np.zeros(len(query)), query if has_ids else None)  # type: ignore[arg-type]
     return [
         _from_rows(fold, query, numbers, len(sizes))
         for fold in as_folds(cv, stand_in, np.empty((len(query), 0)))
     ]
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The shape of rows that are elsewhere."""
-
-    n_rows: int
-    n_features: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self.n_rows, self.n_features)
 
 
 def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: int) -> Fold:
@@ -135,7 +120,7 @@ def measure_queries(
     """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
     part = only_queries(data, kept)
     part = part if design is None else design.dataset(part, n_threads)
-    coefs = resized_models(coefs, part.n_features)
+    coefs = resize_models(coefs, part.n_features)
     scores = score_matrix(coefs, part, scaling, n_threads)
     found = evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
     terms = [result.terms(next(iter(result))) for result in found]

@@ -14,17 +14,16 @@ from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
-from linrank.ranksvm.train import Problem, carried
+from linrank.ranksvm.train import Problem, path_preconditioner
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Array = NDArray[Any]
 
 
 def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64]:
@@ -77,8 +76,7 @@ def train_path(
     if weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
         options["swaps"], _ = ranksvm.swapped_pairs(data, weighting, n_rounds, **options)
     is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
-    if tol is None:
-        tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
+    tol = tol or ranksvm.default_tol(loss, solver if solver == "bundle" else SOLVERS[0])
     if not is_smooth:
         options |= {"solver": solver, "max_iter": max_iter}
         by_gap = solver == "bundle" or loss == "hinge"
@@ -95,7 +93,7 @@ def follow_path(
     return follow(
         problem.objective().at(np.zeros(problem.rows.shape[1])),
         Cs,
-        preconditioner=carried(problem),
+        preconditioner=path_preconditioner(problem),
         tol=tol,
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,
@@ -241,8 +239,7 @@ class PathResult:
     @property
     def n_nonzero(self) -> Array:
         """Coefficients other than 0 of each model."""
-        count: Array = np.count_nonzero(self.coefs, axis=1)
-        return count
+        return np.count_nonzero(self.coefs, axis=1)
 
     @property
     def seconds(self) -> Array:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core, published
 from linrank import choices as of
@@ -17,35 +14,18 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
+from linrank.data.rows import Array, DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
-from linrank.losses.base import (
-    Hinge,
-    Huber,
-    PreferenceHinge,
-    PreferenceHuber,
-    PreferenceSquaredHinge,
-    ScoreLoss,
-    SquaredHinge,
-)
-from linrank.losses.swaps import (
-    SwapHinge,
-    SwapHuber,
-    Swaps,
-    SwapSquaredHinge,
-    check_longest,
-    swap_measure,
-)
+from linrank.losses.base import ScoreLoss, loss_of_pairs
+from linrank.losses.swaps import Swaps, check_longest, swap_measure
 from linrank.objective import Ridge, Risk, Sum
-from linrank.pairs import Pairs, check_total, chosen
+from linrank.pairs import Pairs, check_total, select_pairs
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening
-from linrank.solvers.newton import Sharpen, newton
+from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import cached_property, resolve, useful_threads
-
-Array = NDArray[Any]
 
 CERTIFIED = 1 << 20  # entries up to which fits go on to a proof: a step more takes a millisecond
 PROOF = 1e-3  # beyond, the share of F that is to be certified once an estimate is within tol
@@ -57,47 +37,17 @@ _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
-class Extent(Protocol):
-    """How large a matrix is and how it is stored."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def is_sparse(self) -> bool: ...
-
-
-class Plannable(Protocol):
-    """What `plan` asks of a problem."""
-
-    @property
-    def rows(self) -> Extent:
-        """The matrix, or what there is to say of one that is elsewhere."""
-
-    @property
-    def loss(self) -> str: ...
-    @property
-    def n_rows(self) -> int:
-        """Rows that are compared with others, at most."""
-
-    @property
-    def longest_query(self) -> int: ...
-    @property
-    def capacity(self) -> int:
-        """Rows that a sample may have."""
-
-    @property
-    def largest_matrix(self) -> int:
-        """Features up to which the whole Hessian may be formed."""
-
-    def objective(self, epsilon: float = 1.0) -> Sum: ...
-    def sharpening(self, tol: float) -> Sharpen | None: ...
-    def sample(self, n_rows: int) -> Plannable: ...
+Plannable = Any  # a problem that `plan` may be asked for
 
 
 def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
     """Start and preconditioner for the regime of the data.
+
+    A problem has ``rows`` with shape, nbytes and is_sparse (the matrix, or the `Extent` of one that
+    is elsewhere), the ``loss``, ``n_rows`` that are compared with others at most, ``longest_query``
+    (rows), ``capacity`` (rows that a sample may have), ``largest_matrix`` (features up to which the
+    whole Hessian may be formed), and makes ``objective(epsilon)``, ``sharpening(tol)`` and
+    ``sample(n_rows)``, a problem too.
 
     While the explicit Hessian costs no more than a dozen products, or thirty where a narrow band of
     the hinge makes each solve long, it is the safest choice and needs no tuning; beyond, the
@@ -213,7 +163,7 @@ def _follow(problem: Problem, preconditioner: conjugate.Preconditioner) -> Array
     return w
 
 
-def carried(problem: Any) -> conjugate.Preconditioner:
+def path_preconditioner(problem: Any) -> conjugate.Preconditioner:
     """The preconditioner of a path; the problem is `Plannable`, and has a C.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
@@ -251,7 +201,7 @@ def _without_matrix(problem: Plannable) -> conjugate.Preconditioner | None:
     return conjugate.Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
-def _hessian_price(rows: Extent) -> int:
+def _hessian_price(rows: Any) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
@@ -259,7 +209,7 @@ def _hessian_price(rows: Extent) -> int:
     return max(1, round((100 + n * n / 60) / product))
 
 
-def _entries(rows: Extent) -> float:
+def _entries(rows: Any) -> float:
     """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
     return rows.nbytes / (8 if rows.is_sparse else 4) / max(1, rows.shape[0])
 
@@ -433,7 +383,7 @@ class Problem:
         swaps: Swaps | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`.
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.select_pairs`.
 
         With ``swaps`` the pairs of the labels are these.
         """
@@ -496,19 +446,18 @@ class Problem:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
         return self._sum(self.losses(epsilon))
 
-    def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
-        """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
-        of_pairs = partial(loss_of_pairs, self.loss, epsilon)
-        if self.loss != "hinge":
-            return self._losses_of(of_pairs, PreferenceSquaredHinge)
-        return self._losses_of(of_pairs, partial(PreferenceHuber, epsilon=epsilon))
+    def losses(self, epsilon: float | None = 1.0) -> list[ScoreLoss]:
+        """The losses that ``F`` is made of: of the pairs of labels, of the preferences.
+
+        They are smoothed as in `objective`, or not at all if ``epsilon`` is None.
+        """
+        how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}
+        parts = (part for part in (self.pairs, self.preferences) if part is not None)
+        return [loss_of_pairs(self.loss, part, self.n_threads, **how) for part in parts]
 
     def unsmoothed(self) -> Sum:
         """``F`` with its kinks, for a method that does not need curvature."""
-        if self.loss != "hinge":
-            return self.objective()
-        hinge: Any = SwapHinge if isinstance(self.pairs, Swaps) else Hinge
-        return self._sum(self._losses_of(hinge, PreferenceHinge))
+        return self._sum(self.losses(None))
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
@@ -517,29 +466,15 @@ class Problem:
                 f"solver={method!r} is a published method and reads stored rows, but these are "
                 f"{self.rows.describe()}; use solver='newton', or allow more memory"
             )
-        rows = published.sparse_doubles(self.rows)
-        alone = replace(self, rows=rows, n_threads=1)
-        losses = alone._losses_of(
-            lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
-            PreferenceHinge if self.loss == "hinge" else PreferenceSquaredHinge,
-        )
+        alone = replace(self, rows=published.sparse_doubles(self.rows), n_threads=1)
+        losses = alone.losses(None)
+        if self.pairs is not None:
+            losses[0] = published.published_loss(self.pairs, self.loss, method, counting)
         return alone._sum(losses)
 
     def _sum(self, losses: list[ScoreLoss]) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
         return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
-
-    def _losses_of(
-        self,
-        of_pairs: Callable[[Any, int], ScoreLoss],
-        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
-    ) -> list[ScoreLoss]:
-        losses = []
-        if self.pairs is not None:
-            losses.append(of_pairs(self.pairs, self.n_threads))
-        if self.preferences is not None:
-            losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return losses
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
@@ -552,9 +487,9 @@ class Problem:
         """
         if not isinstance(self.rows, StreamedRows):
             return self._sample(n_rows)
-        return self._sample(min(n_rows, self.rows.capacity))._stored(self.rows)
+        return self._sample(min(n_rows, self.rows.capacity))._store_rows(self.rows)
 
-    def _stored(self, rows: StreamedRows) -> Problem:
+    def _store_rows(self, rows: StreamedRows) -> Problem:
         """The same problem on the rows that it names, stored; ``rows`` are all of them."""
         pairs, listed = self.pairs, self.preferences
         named = [np.zeros(0, dtype=np.int64)]
@@ -599,16 +534,6 @@ class Problem:
         return replace(self, preferences=some, n_threads=n_threads)
 
 
-def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
-    """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
-    if kind == "hinge":
-        smoothed = SwapHuber if isinstance(pairs, Swaps) else Huber
-        return smoothed(pairs, n_threads, epsilon=epsilon)
-    if isinstance(pairs, Swaps):
-        return SwapSquaredHinge(pairs, n_threads)
-    return SquaredHinge(pairs, n_threads)
-
-
 def _place(kept: Array, rows: Array) -> Array:
     """Where the rows are among those kept, which ascend."""
     return np.searchsorted(kept, rows).astype(np.int64, copy=False)
@@ -619,7 +544,7 @@ def _graded_pairs(
 ) -> tuple[Pairs | None, Preferences | None]:
     """The pairs of the labels, swept and listed; None where there are none and none are needed."""
     try:
-        return chosen(data, **options)
+        return select_pairs(data, **options)
     except NoPairsError:
         if is_needed:
             raise
@@ -747,12 +672,7 @@ def train(
     if losses.get("bounds") is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     if counting is not None:
-        published.check_counting(solver, counting)
-    if counting is not None and losses.get("pairs") in of.SELECTED_PAIRS:
-        raise ValueError(
-            f"counting={counting!r} is a published way to count all pairs, not those of "
-            f"pairs={losses['pairs']!r}; leave counting out"
-        )
+        published.check_counting(solver, counting, losses.get("pairs"))
     started = time.perf_counter()
     weighting = losses.get("pair_weighting", of.PAIR_WEIGHTINGS[0])
     if weighting not in of.PAIR_WEIGHTINGS and swaps is None:
@@ -764,7 +684,7 @@ def train(
         found = (bundle if solver == "bundle" else published.tron)(
             problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
-            tol=1e-3 if tol is None else tol,
+            tol=tol or default_tol(problem.loss, solver),
             max_iter=(2000 if solver == "bundle" else 100) if max_iter is None else max_iter,
             callback=callback,
             started=started,
@@ -787,8 +707,7 @@ def by_newton(
     started: float,
 ) -> Result:
     """The minimizer of a problem wherever its rows are; the rest as in `train`."""
-    if tol is None:
-        tol = 1e-3 if problem.loss == "hinge" else 1e-4
+    tol = tol or default_tol(problem.loss)
     start, preconditioner = plan(problem, w0)
     return newton(
         problem.objective(),
@@ -802,6 +721,11 @@ def by_newton(
         proven=is_small(problem),
         proof=PROOF,
     )
+
+
+def default_tol(loss: str, solver: str = of.SOLVERS[0]) -> float:
+    """The tolerance where none is given."""
+    return 1e-3 if loss == "hinge" or solver != of.SOLVERS[0] else 1e-4
 
 
 def _doubles(rows: DenseRows) -> DenseRows:

@@ -1,8 +1,8 @@
-"""How models are judged on rows that they have not seen: the folds and the measure."""
+"""How models are judged on rows that they have not seen: validation data, folds, the measure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
-from linrank.data.queries import query_folds, row_folds
-from linrank.data.rows import Design, StreamedRows
+from linrank.data.queries import as_sizes, query_folds, row_folds
+from linrank.data.rows import Array, Design, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.metrics.measures import Metric
-from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 
@@ -52,7 +49,7 @@ def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | No
     return _score_matrix(rows, coefs, resolve(n_jobs))
 
 
-def resized_models(coefs: Array, n_features: int) -> Array:
+def resize_models(coefs: Array, n_features: int) -> Array:
     """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
     if coefs.shape[1] == n_features:
         return coefs
@@ -78,6 +75,103 @@ def _score_matrix(rows: Design, coefs: Array, n_threads: int, index: Array | Non
         for k, coef in enumerate(coefs):
             scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
     return scores
+
+
+def entries(eval_set: Any, eval_qid: Any, eval_group: Any) -> list[tuple[Any, Any, Any, Any]]:
+    """``(X, y, qid, group)`` of every validation set, as given."""
+    pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
+    qids, groups = (
+        _one_each("eval_qid", eval_qid, pairs),
+        _one_each("eval_group", eval_group, pairs),
+    )
+    return [(X, y, q, g) for (X, y), q, g in zip(pairs, qids, groups, strict=True)]
+
+
+def folds_or_validation(
+    cv: Any, eval_set: Any = None, eval_qid: Any = None, eval_group: Any = None
+) -> Any:
+    """The parameter ``cv``, or the validation data of ``fit`` as ``(X, y, qid)`` in its place.
+
+    Of several pairs in ``eval_set`` the last one decides, as it does for `early_stopping`.
+    """
+    if eval_set is None:
+        _check_alone(eval_qid, eval_group)
+        return cv
+    if cv is not None:
+        raise ValueError(
+            f"eval_set is there to choose by, and cv={cv!r} too; leave one of them out"
+        )
+    sets = entries(eval_set, eval_qid, eval_group)
+    if not sets:
+        raise ValueError("eval_set is empty; give a pair (X, y), or leave it out")
+    X, y, qid, group = sets[-1]
+    if group is None:
+        return X, y, qid
+    if qid is not None:
+        raise ValueError("give eval_qid (one id per row) or eval_group (sizes), not both")
+    sizes = as_sizes(group, len(y))
+    return X, y, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _check_alone(eval_qid: Any, eval_group: Any) -> None:
+    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+        if value is not None:
+            raise ValueError(f"{name} is given without eval_set")
+
+
+def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
+    if values is None:
+        return [None] * len(pairs)
+    each = list(values)
+    # A single validation set may come without the list around it.
+    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
+        return [values]
+    if len(each) != len(pairs):
+        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
+    return each
+
+
+def validation_sets(
+    data: Dataset,
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+) -> list[Dataset]:
+    """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
+
+    ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
+    ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
+    """
+    filling = data.filling
+    n_features = data.n_raw_features
+    missing = "error" if filling is None else "keep"
+    if eval_set is None:
+        _check_alone(eval_qid, eval_group)
+        if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+            raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
+        listed = [] if X_val is None else [(X_val, y_val, qid_val, None)]
+    elif any(part is not None for part in (X_val, y_val, qid_val)):
+        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
+    else:
+        listed = entries(eval_set, eval_qid, eval_group)
+    sets = [Dataset.of(X, y, qid=qid, group=group, missing=missing) for X, y, qid, group in listed]
+    for held_out in sets:
+        if (held_out.qid is None) != (data.qid is None):
+            lacking = "validation" if held_out.qid is None else "training"
+            remedy = "qid_val (with eval_set: eval_qid or eval_group)"
+            remedy = remedy if held_out.qid is None else "qid or group"
+            raise ValueError(
+                f"the {lacking} data has no query ids, the other has; pass {remedy} too"
+            )
+        if held_out.n_features != n_features:
+            raise ValueError(
+                f"the validation rows have {held_out.n_features} features, "
+                f"the training rows {n_features}"
+            )
+    return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
 
 
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
@@ -111,7 +205,10 @@ def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
                 f"cv is a tuple of {len(cv)}; validation data is (X_val, y_val, qid_val), and "
                 "pairs of row numbers go into a list"
             )
-        return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
+        return [
+            Fold(None, held_out)
+            for held_out in validation_sets(data, *cv, *(None,) * (6 - len(cv)))
+        ]
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         return deal(data, int(cv))
     if isinstance(cv, (str, bytes, bool)):
@@ -124,11 +221,6 @@ def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
     if not folds:
         raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
     return folds
-
-
-def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
-    return (*cv, *(None,) * (6 - len(cv)))
 
 
 def _fold(data: Dataset, pair: Any, k: int) -> Fold:
@@ -205,7 +297,7 @@ def judge(
     is_elsewhere = isinstance(data.rows, StreamedRows)
     if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-        coefs = resized_models(coefs, valid.n_features)
+        coefs = resize_models(coefs, valid.n_features)
         scores = score_matrix(coefs, valid, scaling, how.get("n_jobs"))
     else:
         scores = _score_matrix(data.rows, coefs, resolve(how.get("n_jobs")), fold.valid)

@@ -6,14 +6,14 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import SELECTIONS
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
@@ -25,7 +25,6 @@ from linrank.system.resources import resolve
 if TYPE_CHECKING:
     from linrank.models.design import Design
 
-Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
 Grid = Mapping[str, Any]
 Judged = tuple[Array, dict[str, Any]]  # the measure of the models of a fold, and facts of them
@@ -75,8 +74,7 @@ class Tuning:
     @property
     def mean_scores(self) -> Array:
         """Mean over folds, of the shape of the grid."""
-        mean: Array = self.scores.mean(axis=0)
-        return mean
+        return self.scores.mean(axis=0)
 
     @property
     def best(self) -> Any:
@@ -202,8 +200,7 @@ class Tuning:
     def _by_fold(self, values: Array) -> Array:
         """Those of the best model."""
         place: tuple[Any, ...] = (slice(None), *self._best)
-        column: Array = values[place]
-        return column
+        return values[place]
 
     def _first(self, is_in: Array) -> tuple[int, ...]:
         """The index of the first of some models in the order of preference."""
@@ -264,12 +261,6 @@ class Judging:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scoring", parse_scoring(self.scoring))
-
-    @classmethod
-    def taken_from(cls, options: dict[str, Any]) -> Judging:
-        """The one that some of the options ask for; they are taken out of the dict."""
-        own = [each.name for each in fields(cls) if each.name in options]
-        return cls(**{name: options.pop(name) for name in own})
 
     def check(self, n_folds: int) -> None:
         """Refuse an unknown rule of choice, and one that needs more folds."""
@@ -356,7 +347,8 @@ class FoldRun:
 
     def __init__(self, sweep: Sweep, k: int, n_threads: int, fixed: dict[str, Any]) -> None:
         self.k, self.n_threads, self.fold = k, n_threads, sweep.folds[k]
-        self._sweep, self._fixed = sweep, fixed
+        self._sweep, self._fixed, self.scoring = sweep, fixed, sweep.judging.scoring
+        self._how = {"convention": sweep.judging.convention, "n_jobs": n_threads}
         axes = {name: values for name, values in sweep.grid.items() if name not in fixed}
         self._places: Iterator[dict[str, Any]] = (
             {name: _plain(value) for name, value in zip(axes, place, strict=True)}
@@ -372,16 +364,6 @@ class FoldRun:
         rows = self.fold.train
         part = data if rows is None else data.select(rows)
         return part, weight_of_part(query_weight, data, part, rows)
-
-    def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
-        """``fit(C, last result)`` for one C after the other, until the search is called off."""
-        results: list[Any] = []
-        for C in Cs.tolist():
-            results.append(fit(C, results[-1] if results else None))
-            if self.is_cancelled():  # the fault of another fold is about to be told
-                break
-            self.report(results[-1])
-        return results
 
     def report(self, result: Result | None, **more: Any) -> None:
         """Tell of the model that comes next in the grid; of some methods there is no result."""
@@ -399,21 +381,15 @@ class FoldRun:
 
         They are weights of the columns of ``design``, if there is one.
         """
-        (scoring, how), fold = self._measure, self.fold
+        fold = self.fold
         if design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
             fold = Fold(None, design.dataset(valid, self.n_threads))
-        return judge(coefs, data, fold, self.k, scaling, scoring, **how)
+        return judge(coefs, data, fold, self.k, scaling, self.scoring, **self._how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
-        scoring, how = self._measure
-        return judge_scores(coefs, scores, valid, self.k, scoring, **how)
-
-    @property
-    def _measure(self) -> tuple[Metric, dict[str, Any]]:
-        judging = self._sweep.judging
-        return judging.scoring, {"convention": judging.convention, "n_jobs": self.n_threads}
+        return judge_scores(coefs, scores, valid, self.k, self.scoring, **self._how)
 
 
 def side_by_side(

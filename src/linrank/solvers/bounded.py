@@ -25,6 +25,7 @@ from linrank._core import dot
 from linrank.data.bounds import Box
 from linrank.data.rows import Array
 from linrank.solvers import conjugate
+from linrank.solvers.conjugate import Solution
 
 _FACES = 100  # faces that one model may visit; each is better than the last, so few are needed
 
@@ -50,10 +51,10 @@ class Separable:
         inverse = free / self.diagonal
         return lambda r: inverse * r
 
-    def minimizer(self, w: Array, g: Array, box: Box) -> Move:
+    def minimizer(self, w: Array, g: Array, box: Box) -> Solution:
         """The minimizer of ``g·d + ½ d·Md`` in the box; its image is missing."""
         d = box.clip(w - g / self.diagonal) - w
-        return Move(d, -g - self.diagonal * d, None, 0, 0.0)
+        return Solution(d, None, 0, 0.0, -g - self.diagonal * d)
 
 
 class Coupled:
@@ -84,36 +85,16 @@ class Coupled:
         self._factors[key] = restricted
         return restricted
 
-    def minimizer(self, w: Array, g: Array, box: Box) -> Move:
-        start = Move(np.zeros_like(w), -g, None, 0, 0.0)
+    def minimizer(self, w: Array, g: Array, box: Box) -> Solution:
+        start = Solution(np.zeros_like(w), None, 0, 0.0, -g)
         goal = 1e-10 * dot(g, g / self.diagonal)
         return minimize(Surrogate(self), start, w, g, box, goal)
 
     def times(self, d: Array) -> Array:
-        product: Array = np.einsum("ij,j->i", self.matrix, d)
-        return product
+        return np.einsum("ij,j->i", self.matrix, d)
 
 
 Metric = Separable | Coupled
-
-
-@dataclass(frozen=True, eq=False)
-class Move:
-    """A displacement ``d`` in the box with ``r = -g - Hd`` and its image, and what it has cost."""
-
-    d: Array
-    r: Array
-    image: list[Any] | None  # None of d = 0
-    n: int  # products
-    rest: float  # estimate of the decrease of q that is left
-
-    def value(self, g: Array) -> float:
-        """``q(d) = g·d + ½ d·Hd``."""
-        return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
-
-    def promise(self, g: Array) -> float:
-        """The decrease of q at its minimizer."""
-        return self.rest - self.value(g)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +107,11 @@ class Surrogate:
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         return self.metric.times(d), []
 
-    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
+    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
         s = self.metric.on(free)(r)
         if dot(s, r) <= goal:
             return None
-        return conjugate.Solution(s, [], 0, 0.0, r - self.metric.times(s))
+        return Solution(s, [], 0, 0.0, r - self.metric.times(s))
 
     def is_spent(self, n: int) -> bool:
         return False
@@ -139,7 +120,7 @@ class Surrogate:
         """Nothing: a face costs no product, and is solved exactly."""
 
 
-def minimize(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float) -> Move:
+def minimize(model: Model, move: Solution, w: Array, g: Array, box: Box, goal: float) -> Solution:
     """Lower ``q`` from face to face until no face promises more than ``goal/2``.
 
     A step on a face ends in one of three ways: inside the box; or at the lowest point of the
@@ -171,19 +152,19 @@ def _energy(r: Array, variables: Array, metric: Metric) -> float:
 
 
 def _follow(
-    model: Model, move: Move, s: conjugate.Solution, free: Array, w: Array, g: Array, box: Box
-) -> tuple[Move, Array]:
+    model: Model, move: Solution, s: Solution, free: Array, w: Array, g: Array, box: Box
+) -> tuple[Solution, Array]:
     """The move after the step ``s`` on a face, and the next face."""
     n = move.n + s.n
     target = move.d + s.d
     inside = box.clip(w + target) - w
     is_out = free & (np.abs(target - inside) > 1e-14 * np.abs(w))
-    step = Move(s.d, s.residual - move.r, s.image, n, 0.0)
+    step = replace(s, n=n, rest=0.0, r=s.r - move.r)
     if not is_out.any():
         model.learn(1.0)
         return _plus(move, 1.0, step), free
     hd, image = model.product(inside)
-    projected = Move(inside, -g - hd, image, n + 1, 0.0)
+    projected = Solution(inside, image, n + 1, 0.0, -g - hd)
     # The segment to the projection is in the box, and q on it is known without a product.
     along = inside - move.d
     slope, curvature = dot(move.r, along), dot(along, move.r - projected.r)
@@ -198,18 +179,18 @@ def _follow(
     return replace(_plus(move, t, step), n=n + 1), free & ~hit
 
 
-def _between(a: Move, b: Move, t: float) -> Move:
+def _between(a: Solution, b: Solution, t: float) -> Solution:
     """``(1 - t) a + t b``."""
-    zero = Move(np.zeros_like(a.d), np.zeros_like(a.r), None, 0, 0.0)
+    zero = Solution(np.zeros_like(a.d), None, 0, 0.0, np.zeros_like(a.r))
     return _plus(_plus(zero, 1.0 - t, a), t, b)
 
 
-def _plus(a: Move, t: float, b: Move) -> Move:
+def _plus(a: Solution, t: float, b: Solution) -> Solution:
     """``a + t b``: residual and image are linear in d, so it costs no product."""
     image = None if a.image is None else conjugate.combine(None, 1.0, a.image)
     if b.image is not None:
         image = conjugate.combine(image, t, b.image)
-    return Move(a.d + t * b.d, a.r + t * b.r, image, b.n, 0.0)
+    return Solution(a.d + t * b.d, image, b.n, 0.0, a.r + t * b.r)
 
 
 class BoundedDirections(conjugate.Directions):
@@ -219,7 +200,7 @@ class BoundedDirections(conjugate.Directions):
 
     def at(  # type: ignore[override]
         self, point: Any, forcing: float, floor: float, norm: float
-    ) -> conjugate.Step:
+    ) -> Solution:
         """The step from ``point``, with the meaning of `linrank.solvers.conjugate.Directions`."""
         matrix = self.preconditioner.matrix(point, self._n_last)
         self._metric = metric_of(matrix, self._metric)
@@ -228,7 +209,7 @@ class BoundedDirections(conjugate.Directions):
         model = _Hessian(point, self._metric, self.memory, self.preconditioner.limit, norm)
         move = _step(model, forcing, floor)
         self._n_last = move.n
-        return conjugate.Step(move.d, move.image, move.n, move.promise(point.gradient))
+        return replace(move, decrement=move.rest - move.value(point.gradient))
 
 
 @dataclass(eq=False)
@@ -253,7 +234,7 @@ class _Hessian:
         hd, image = self.point.hvp(d)
         return hd, image
 
-    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
+    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
         """A near solution of ``H s = r`` on a face; None if s would lower q by less than goal/2."""
         solve = self.memory.improve(self.metric.on(free), free)
         if dot(solve(r), r) <= goal and conjugate.half_square(free * r) <= self.norm:
@@ -276,16 +257,16 @@ class _Hessian:
 Model = Surrogate | _Hessian
 
 
-def _step(model: _Hessian, forcing: float, floor: float) -> Move:
+def _step(model: _Hessian, forcing: float, floor: float) -> Solution:
     """A near minimizer of the model, from that of the metric."""
     w, g, box = model.point.w, model.point.gradient, model.point.box
     guess = model.metric.minimizer(w, g, box)
     d = guess.d
     if not dot(g, d) < 0.0:  # M sees nothing to gain
-        return minimize(model, Move(np.zeros_like(w), -g, None, 0, 0.0), w, g, box, floor)
+        return minimize(model, Solution(np.zeros_like(w), None, 0, 0.0, -g), w, g, box, floor)
     hd, image = model.product(d)
     # M may be too small: the best length along d, no longer than d, which may end at bounds.
     t = min(1.0, -dot(g, d) / max(dot(d, hd), 1e-300))
-    move = Move(t * d, -g - t * hd, conjugate.combine(None, t, image), 1, 0.0)
+    move = Solution(t * d, conjugate.combine(None, t, image), 1, 0.0, -g - t * hd)
     goal = max(2.0 * forcing * forcing * -guess.value(g), floor)
     return minimize(model, move, w, g, box, goal)

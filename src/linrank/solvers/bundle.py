@@ -9,19 +9,19 @@ import numpy as np
 
 from linrank import _core
 from linrank.data.rows import Array
-from linrank.objective import Term
+from linrank.objective import Sum
 from linrank.solvers.result import Callback, Recorder, Result
 
+_ACCURACY = 1e-13  # of what is missing to the maximum on the simplex
 _LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
 
 
-def maximize_on_simplex(
-    gram: Array, b: Array, start: Array, *, accuracy: float = 1e-13, max_steps: int | None = None
-) -> Array:
+def maximize_on_simplex(gram: Array, b: Array, start: Array) -> Array:
     """``argmax b'β - ½β'Gβ`` over ``β >= 0, Σβ = 1``, by a primal active-set method.
 
     With the slopes ``s = b - Gβ``, concavity bounds what is missing by ``max s - s'β``; the method
-    ends when that is at most ``accuracy`` times the value, or does not fall any more.
+    ends when that is at most 1e-13 of the value, or does not fall any more, or after ``100 + 20 m``
+    steps, which only rounding can exhaust.
     Every step goes to the maximum over the rows in use, or up to the first that reaches zero, which
     is then put aside; once the slopes in use are equal, the row of the largest slope joins them.
 
@@ -33,10 +33,6 @@ def maximize_on_simplex(
         The linear term.
     start : float64 array (m,)
         A point of the simplex; the nearer to the optimum, the fewer steps.
-    accuracy : float
-        Relative to the value.
-    max_steps : int, optional
-        Steps at most; ``100 + 20 m`` if None, which only rounding can exhaust.
 
     Returns
     -------
@@ -46,14 +42,14 @@ def maximize_on_simplex(
     rows = _core.dense_rows(gram)
     beta = np.array(start, dtype=np.float64)
     in_use, is_full, progress = beta > 0.0, False, _Progress()
-    for _ in range(100 + 20 * len(b) if max_steps is None else max_steps):
+    for _ in range(100 + 20 * len(b)):
         product = _core.scores(rows, beta, None, 1)
         slope = b - product
         level, linear = _core.dot(slope, beta), _core.dot(b, beta)
         value = 0.5 * (linear + level)
         best = int(np.argmax(slope))
         excess = float(slope[best]) - level
-        if excess <= accuracy * abs(value) or progress.has_ended(value, abs(linear), excess):
+        if excess <= _ACCURACY * abs(value) or progress.has_ended(value, abs(linear), excess):
             break
         # Only where the slopes in use are equal does the new row enter with a positive weight.
         is_level = is_full or np.abs(slope[in_use] - level).max() <= 1e-6 * excess
@@ -118,8 +114,7 @@ def _direction(gram: Array, slope: Array) -> Array:
         share *= 10.0
     x = _core.cholesky_solve(factor, n, slope - slope.sum() / n)
     y = _core.cholesky_solve(factor, n, np.ones(n))
-    d: Array = x - (x.sum() / y.sum()) * y
-    return d
+    return x - (x.sum() / y.sum()) * y
 
 
 _PATIENCE = 30  # rounds that a plane may stay out of the model's minimum before it is dropped
@@ -129,7 +124,7 @@ _ROUNDING = 1e-15
 
 
 def bundle(
-    objective: Term,
+    objective: Sum,
     w0: Array,
     *,
     tol: float = 1e-3,

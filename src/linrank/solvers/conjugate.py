@@ -111,8 +111,7 @@ class Diagonal(Preconditioner):
         self.memory = memory
 
     def matrix(self, point: Any, n_last: int) -> Array:
-        diagonal: Array = point.hessian_diagonal()
-        return diagonal
+        return point.hessian_diagonal()
 
 
 class Plain(Preconditioner):
@@ -367,13 +366,18 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """``H d ≈ -g``, the image of ``d``, the products it took, and the decrease that is left."""
+    """A displacement with ``H d ≈ -g``, and what is known of it."""
 
     d: Array
-    image: list[Any]
-    n: int
-    rest: float
-    residual: Array  # -g - Hd
+    image: list[Any] | None  # None of d = 0
+    n: int  # products that it took
+    rest: float  # estimate of the decrease of ``q(d) = g·d + ½ d·Hd`` that is left
+    r: Array  # -g - Hd
+    decrement: float = math.nan  # of the model, at its minimizer: an estimate of F - F*
+
+    def value(self, g: Array) -> float:
+        """``q(d)``."""
+        return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
 
 
 def solve_newton(
@@ -492,16 +496,6 @@ def combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A displacement ``d`` with its image, what it has cost, and what the quadratic model hopes."""
-
-    d: Array
-    image: list[Any] | None  # None of d = 0
-    n: int  # products
-    decrement: float  # the decrease of the model at its minimizer: an estimate of F - F*
-
-
 class Directions:
     """Near solutions of ``H d = -g``; what one learns of the Hessian serves the next."""
 
@@ -517,7 +511,7 @@ class Directions:
         floor: float = 0.0,
         norm: float = math.inf,
         residual: float = 0.0,
-    ) -> Step:
+    ) -> Solution:
         """The step from ``point``; what ends the solve is that of `solve_newton`."""
         solve = self.preconditioner.at(point, self._n_last)
         if self.preconditioner.is_exact:
@@ -529,7 +523,7 @@ class Directions:
         self._n_last = solution.n
         solution = self.represented(point, solution)
         decrement = -0.5 * dot(point.gradient, solution.d) + solution.rest
-        return Step(solution.d, solution.image, solution.n, decrement)
+        return replace(solution, decrement=decrement)
 
     def represented(self, point: Any, solution: Solution) -> Solution:
         """The same step as it is to be written down; a vector of weights has one way only."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -40,15 +39,11 @@ class Sharpening:
         ``objective(ε)`` is the smoothed objective.
     tol : float
         The gap that will do, relative to the objective.
-    epsilon : float
-        The first ε. At ``w = 0`` all slacks are 1, and only ``ε >= 1`` gives the first step a
-        curvature.
     """
 
-    def __init__(self, objective: Callable[[float], Sum], tol: float, epsilon: float = 1.0) -> None:
-        self.objective = objective
-        self.tol = tol
-        self.epsilon = epsilon
+    def __init__(self, objective: Callable[[float], Sum], tol: float) -> None:
+        # At w = 0 all slacks are 1, and only ε >= 1 gives the first step a curvature.
+        self.objective, self.tol, self.epsilon = objective, tol, 1.0
 
     def __call__(self, point: Any, decrement: float) -> Any:
         slack, aim = point.dual.slack, _AIM * self.tol * point.primal
@@ -110,15 +105,12 @@ def follow(
     for before, C in pairwise((Cs[0], *Cs)):
         point = point.reweighted(C / before)
         directions.memory.reweight(C / before)
-        recorder = Recorder(callback and partial(_tell, callback, C), time.perf_counter())
+        tell: Any = callback and (lambda state, C=C: callback({**state, "C": C}))  # type: ignore[misc]
+        recorder = Recorder(tell, time.perf_counter())
         result, point = _certify(point, directions, recorder, tol, max_iter)
         yield result
         if result.stopped == "callback":
             return
-
-
-def _tell(callback: Callback, C: float, state: dict[str, Any]) -> bool | None:
-    return callback({**state, "C": C})
 
 
 def _certify(

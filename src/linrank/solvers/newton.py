@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from linrank.data.rows import Array
-from linrank.objective import Term
+from linrank.objective import Sum
 from linrank.solvers.bounded import BoundedDirections
 from linrank.solvers.conjugate import Directions, Preconditioner
 from linrank.solvers.result import (
@@ -37,7 +37,7 @@ class Sharpen(Protocol):
 
 
 def newton(
-    objective: Term,
+    objective: Sum,
     w0: Array,
     *,
     preconditioner: Preconditioner,
@@ -123,7 +123,7 @@ def _keeps(promise: float, point: Any, trial: Any) -> bool:
     return bool(0.25 * promise - rounding <= fall <= 4.0 * promise + rounding)
 
 
-def _start(objective: Term, w0: Array, sharpen: Sharpen | None, wants_hessian: bool) -> Any:
+def _start(objective: Sum, w0: Array, sharpen: Sharpen | None, wants_hessian: bool) -> Any:
     """The first point: in the box, and where w0 knows something, as sharp as it allows."""
     point = objective.at(w0)
     if point.box is not None:

@@ -139,7 +139,7 @@ def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
 
 def _normalize(pairs: Pairs) -> Pairs:
     """Every query weighs c_q, whatever the number and weight of its pairs."""
-    total = pairs.weight_by_query()
+    total = pairs.weight_by_query
     c = np.divide(_c(pairs), total, out=np.zeros_like(total), where=total > 0)
     return replace(pairs, query_weight=c)
 
