@@ -471,10 +471,6 @@ class DominationPoint:
     def value(self) -> float: ...
 
     @property
-    def slope(self) -> float:
-        """The gradient times the scores."""
-
-    @property
     def total_curvature(self) -> float: ...
 
     @property
@@ -485,6 +481,10 @@ class DominationPoint:
 
     @property
     def gradient_error(self) -> float: ...
+
+    @property
+    def slope(self) -> float:
+        """The gradient times the scores."""
 
     @property
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
