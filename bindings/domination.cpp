@@ -1,7 +1,6 @@
 // The domination loss at given scores, and coordinate descent for it.
 #include "coordinates.hpp"
 #include "domination.hpp"
-#include "domination_hessian.hpp"
 #include "exclusive.hpp"
 #include "points.hpp"
 #include "coordinate_step.hpp"

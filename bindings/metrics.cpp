@@ -82,9 +82,10 @@ void bind_measure(nb::module_ &m) {
     bind_enum<Gain>(m, "Gain", "", {{"exponential", Gain::exponential}, {"linear", Gain::linear}});
     bind_enum<Discount>(m, "Discount", "", {{"standard", Discount::standard}, {"letor", Discount::letor}});
     bind_enum<Kind>(m, "Kind", "The measures of one query.",
-                    {{"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg}, {"average_precision", Kind::average_precision},
-                     {"precision", Kind::precision}, {"recall", Kind::recall}, {"reciprocal_rank", Kind::reciprocal_rank},
-                     {"err", Kind::err}, {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
+                    {{"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg},
+                     {"average_precision", Kind::average_precision}, {"precision", Kind::precision},
+                     {"recall", Kind::recall}, {"reciprocal_rank", Kind::reciprocal_rank}, {"err", Kind::err},
+                     {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
                      {"kendall_tau", Kind::kendall_tau}});
     nb::class_<Measure>(m, "Measure", "A measure with every convention decided.")
         .def(nb::new_(&new_measure), nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"),

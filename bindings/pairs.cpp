@@ -27,7 +27,8 @@ PairLoss pair_loss(const std::string &name, double epsilon) {
 template <class Point>
 nb::class_<Point> point_class(nb::module_ &m, const char *name, const char *text) {
     nb::class_<Point> c(m, name, text);
-    def_members(c, {"value", "sum_of_slacks", "n_violations"}, &Point::value, &Point::sum_of_slacks, &Point::n_violations);
+    def_members(c, {"value", "sum_of_slacks", "n_violations"}, &Point::value, &Point::sum_of_slacks,
+                &Point::n_violations);
     c.def_prop_ro("gradient", [](nb::handle_t<Point> self) {
         return view_of(self, nb::cast<const Point &>(self).gradient);
     });
@@ -80,7 +81,9 @@ auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPo
     require_length(v.shape(0), n_columns(rows.rows), "v");
     std::vector<double> out(v.shape(0));
     PageArray<double> image(point.gradient.size(), PageArray<double>::huge);
-    unlocked([&] { hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads); });
+    unlocked([&] {
+        hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads);
+    });
     return to_tuple(std::move(out), std::move(image));
 }
 

@@ -89,15 +89,15 @@ class Piece:
     def n_lines(self) -> int: ...
 
     @property
+    def has_query(self) -> bool: ...
+
+    @property
     def lowest(self) -> int:
         """Smallest feature index, -1 without entries."""
 
     @property
     def highest(self) -> int:
         """Largest feature index, -1 without entries."""
-
-    @property
-    def has_query(self) -> bool: ...
 
     @property
     def has_weight(self) -> bool: ...
