@@ -67,6 +67,13 @@ void def(Scope &scope, const char *name, const F &function, const char *const (&
     }(std::make_index_sequence<n>{});
 }
 
+/// Members that can be read, each under its name.
+template <class T, class... Member>
+void def_members(nb::class_<T> &c, const char *const (&names)[sizeof...(Member)], const Member &...members) {
+    const char *const *name = names;
+    (c.def_ro(*name++, members), ...);
+}
+
 // ---- arrays -----------------------------------------------------------------------------------
 
 /// A NumPy array that owns `data`, a std::vector or a PageArray.

@@ -1,7 +1,6 @@
 // The domination loss at given scores, and coordinate descent for it.
 #include "coordinates.hpp"
 #include "domination.hpp"
-#include "domination_hessian.hpp"
 #include "exclusive.hpp"
 #include "points.hpp"
 #include "coordinate_step.hpp"
@@ -74,12 +73,10 @@ double dual(const DominationPoint &point, double t, int n_threads) {
 
 void bind_point(nb::module_ &m) {
     nb::class_<DominationPoint> point(m, "DominationPoint", "The domination loss at given scores.");
-    point.def_ro("value", &DominationPoint::value);
+    def_members(point, {"value", "total_curvature", "value_error", "slope_error", "gradient_error"},
+                &DominationPoint::value, &DominationPoint::total_curvature, &DominationPoint::value_error,
+                &DominationPoint::slope_error, &DominationPoint::gradient_error);
     point.def_ro("slope", &DominationPoint::slope, "The gradient times the scores.");
-    point.def_ro("total_curvature", &DominationPoint::total_curvature);
-    point.def_ro("value_error", &DominationPoint::value_error);
-    point.def_ro("slope_error", &DominationPoint::slope_error);
-    point.def_ro("gradient_error", &DominationPoint::gradient_error);
     point.def_prop_ro("gradient", [](nb::handle_t<DominationPoint> self) {
         return view_of(self, nb::cast<const DominationPoint &>(self).gradient);
     });

@@ -68,28 +68,25 @@ Measure new_measure(Kind kind, std::int64_t k, Gain gain, Discount discount, dou
     return {kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero, reachable, step_precision, persistence};
 }
 
+template <class Choice>
+void bind_enum(nb::module_ &m, const char *name, const char *text,
+               std::initializer_list<std::pair<const char *, Choice>> values) {
+    nb::enum_<Choice> choices(m, name, text);
+    for (const auto &[value, choice] : values) choices.value(value, choice);
+}
+
 void bind_measure(nb::module_ &m) {
-    nb::enum_<Ties>(m, "Ties", "Who comes first among equal scores.")
-        .value("stable", Ties::stable)
-        .value("average", Ties::average)
-        .value("pessimistic", Ties::pessimistic)
-        .value("docid", Ties::docid);
-    nb::enum_<Gain>(m, "Gain").value("exponential", Gain::exponential).value("linear", Gain::linear);
-    nb::enum_<Discount>(m, "Discount")
-        .value("standard", Discount::standard)
-        .value("letor", Discount::letor);
-    nb::enum_<Kind>(m, "Kind", "The measures of one query.")
-        .value("ndcg", Kind::ndcg)
-        .value("mean_ndcg", Kind::mean_ndcg)
-        .value("average_precision", Kind::average_precision)
-        .value("precision", Kind::precision)
-        .value("recall", Kind::recall)
-        .value("reciprocal_rank", Kind::reciprocal_rank)
-        .value("err", Kind::err)
-        .value("auc", Kind::auc)
-        .value("rbp", Kind::rbp)
-        .value("success", Kind::success)
-        .value("kendall_tau", Kind::kendall_tau);
+    bind_enum<Ties>(m, "Ties", "Who comes first among equal scores.",
+                    {{"stable", Ties::stable}, {"average", Ties::average}, {"pessimistic", Ties::pessimistic},
+                     {"docid", Ties::docid}});
+    bind_enum<Gain>(m, "Gain", "", {{"exponential", Gain::exponential}, {"linear", Gain::linear}});
+    bind_enum<Discount>(m, "Discount", "", {{"standard", Discount::standard}, {"letor", Discount::letor}});
+    bind_enum<Kind>(m, "Kind", "The measures of one query.",
+                    {{"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg},
+                     {"average_precision", Kind::average_precision}, {"precision", Kind::precision},
+                     {"recall", Kind::recall}, {"reciprocal_rank", Kind::reciprocal_rank}, {"err", Kind::err},
+                     {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
+                     {"kendall_tau", Kind::kendall_tau}});
     nb::class_<Measure>(m, "Measure", "A measure with every convention decided.")
         .def(nb::new_(&new_measure), nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"),
              nb::arg("discount"), nb::arg("relevant_from"), nb::arg("y_max"), nb::arg("empty"),

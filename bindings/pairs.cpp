@@ -27,9 +27,8 @@ PairLoss pair_loss(const std::string &name, double epsilon) {
 template <class Point>
 nb::class_<Point> point_class(nb::module_ &m, const char *name, const char *text) {
     nb::class_<Point> c(m, name, text);
-    c.def_ro("value", &Point::value);
-    c.def_ro("sum_of_slacks", &Point::sum_of_slacks);
-    c.def_ro("n_violations", &Point::n_violations);
+    def_members(c, {"value", "sum_of_slacks", "n_violations"}, &Point::value, &Point::sum_of_slacks,
+                &Point::n_violations);
     c.def_prop_ro("gradient", [](nb::handle_t<Point> self) {
         return view_of(self, nb::cast<const Point &>(self).gradient);
     });
@@ -39,12 +38,9 @@ nb::class_<Point> point_class(nb::module_ &m, const char *name, const char *text
 /// Its curvature, and how far rounding may have taken the numbers.
 template <class Point>
 void bind_curved(nb::class_<Point> &c) {
-    c.def_ro("inner_slacks", &Point::inner_slacks);
-    c.def_ro("total_curvature", &Point::total_curvature);
-    c.def_ro("value_error", &Point::value_error);
-    c.def_ro("slacks_error", &Point::slacks_error);
-    c.def_ro("dual_error", &Point::dual_error);
-    c.def_ro("gradient_error", &Point::gradient_error);
+    def_members(c, {"inner_slacks", "total_curvature", "value_error", "slacks_error", "dual_error", "gradient_error"},
+                &Point::inner_slacks, &Point::total_curvature, &Point::value_error, &Point::slacks_error,
+                &Point::dual_error, &Point::gradient_error);
     def(c, "multiply", [](const Point &point, Doubles v, int n_threads) {
         require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
         return filled(std::vector<double>(v.shape(0)), [&](auto out) { point.multiply(span_of(v), out, n_threads); });
@@ -85,7 +81,9 @@ auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPo
     require_length(v.shape(0), n_columns(rows.rows), "v");
     std::vector<double> out(v.shape(0));
     PageArray<double> image(point.gradient.size(), PageArray<double>::huge);
-    unlocked([&] { hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads); });
+    unlocked([&] {
+        hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads);
+    });
     return to_tuple(std::move(out), std::move(image));
 }
 

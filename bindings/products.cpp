@@ -70,7 +70,9 @@ nb::object curve_columns(const BoundCurves &bound, const BoundRows &x, int n_thr
 
 auto curve_sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
-    return filled(std::vector<double>(n_rows(x.rows)), [&](auto out) { sum_curves(x.rows, curves, out.data(), n_threads); });
+    return filled(std::vector<double>(n_rows(x.rows)), [&](auto out) {
+        sum_curves(x.rows, curves, out.data(), n_threads);
+    });
 }
 
 /// Dense rows, and the piece of each function that every one of them is in.
@@ -161,7 +163,9 @@ void bind_kernels(nb::module_ &m) {
     def(m, "kernel_product", &kernel_product_of, {"function", "a", "b", "v", "n_threads"},
         "K(A, B) v without the matrix; half is computed where b is a.");
     def(m, "kernel_diagonal", [](const KernelFunction &f, const BoundRows &rows, int n_threads) {
-        return filled(std::vector<double>(n_rows(rows.rows)), [&](auto out) { kernel_diagonal(f, rows.rows, out, n_threads); });
+        return filled(std::vector<double>(n_rows(rows.rows)), [&](auto out) {
+            kernel_diagonal(f, rows.rows, out, n_threads);
+        });
     }, {"function", "rows", "n_threads"}, "k(a, a) of every row.");
     def(m, "symmetric_product", &symmetric_product_of, {"q", "v", "n_threads"},
         "Q v; only the triangle above the diagonal is read.");

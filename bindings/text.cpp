@@ -124,13 +124,11 @@ std::tuple<std::int64_t, std::int64_t, std::string> as_tuple(const svmlight::Fau
 
 void bind_piece(nb::module_ &m) {
     using svmlight::Piece;
-    nb::class_<Piece>(m, "Piece", "What was read from one block of lines.")
-        .def_ro("n_rows", &Piece::n_rows)
-        .def_ro("n_entries", &Piece::n_entries)
-        .def_ro("n_lines", &Piece::n_lines)
-        .def_ro("lowest", &Piece::lowest, "Smallest feature index, -1 without entries.")
+    nb::class_<Piece> c(m, "Piece", "What was read from one block of lines.");
+    def_members(c, {"n_rows", "n_entries", "n_lines", "has_query"}, &Piece::n_rows, &Piece::n_entries, &Piece::n_lines,
+                &Piece::has_query);
+    c.def_ro("lowest", &Piece::lowest, "Smallest feature index, -1 without entries.")
         .def_ro("highest", &Piece::highest, "Largest feature index, -1 without entries.")
-        .def_ro("has_query", &Piece::has_query)
         .def_prop_ro("has_weight", [](const Piece &p) { return p.weights.size() > 0; })
         .def_prop_ro("n_comment_bytes", [](const Piece &p) { return p.comments.text.size(); })
         .def_prop_ro("n_bytes", &Piece::n_bytes)

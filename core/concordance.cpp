@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fenwick.hpp"
+#include "parallel.hpp"
 
 namespace linrank {
 
@@ -56,25 +57,12 @@ Concordance weighted_concordance(std::span<const std::int64_t> offsets,
         const auto first = std::size_t(offsets[q]);
         const Concordance part = concordance_of_query(
             levels.subspan(first, size), scores.subspan(first, size), weight.subspan(first, size));
-        total.right += part.right;
-        total.wrong += part.wrong;
-        total.tied += part.tied;
+        add_sums(total, part);
     }
     return total;
 }
 
 namespace {
-
-/// Those known to outlast the time at hand, by the places of their risks.
-struct Longer {
-    FenwickTree<std::int64_t> risks;
-    std::int64_t total = 0;
-
-    void add(std::size_t place) {
-        ++total;
-        risks.add(std::int64_t(place), 1);
-    }
-};
 
 struct Stratum {
     std::span<const bool> event;
@@ -83,16 +71,15 @@ struct Stratum {
     double tolerance;
     std::vector<double> sorted;  // the risks, ascending
 
-    std::size_t place(std::size_t i) const {
-        return std::size_t(
-            std::lower_bound(sorted.begin(), sorted.end(), risk[i]) - sorted.begin());
+    std::int64_t place(std::size_t i) const {
+        return std::lower_bound(sorted.begin(), sorted.end(), risk[i]) - sorted.begin();
     }
 
     bool is_tied(double a, double b) const { return a == b || std::abs(a - b) <= tolerance; }
 
-    /// Compares i with all that outlast it. The rounded difference to risk_i grows with the risk, so
-    /// the tied ones are a range of the sorted risks.
-    void compare(std::size_t i, const Longer &longer, CensoredCounts &counts) const {
+    /// Compares i with all that outlast it, counted by the places of their risks. The rounded difference to
+    /// risk_i grows with the risk, so the tied ones are a range of the sorted risks.
+    void compare(std::size_t i, const FenwickTree<std::int64_t> &longer, CensoredCounts &counts) const {
         const double own = risk[i];
         const auto first = std::partition_point(sorted.begin(), sorted.end(), [&](double other) {
             return other < own && !is_tied(other, own);
@@ -100,11 +87,11 @@ struct Stratum {
         const auto last = std::partition_point(first, sorted.end(), [&](double other) {
             return other <= own || is_tied(other, own);
         });
-        const std::int64_t below = longer.risks.sum_below(first - sorted.begin());
-        const std::int64_t upto = longer.risks.sum_below(last - sorted.begin());
+        const std::int64_t below = longer.sum_below(first - sorted.begin());
+        const std::int64_t upto = longer.sum_below(last - sorted.begin());
         counts.concordant += below;
         counts.tied += upto - below;
-        counts.discordant += longer.total - upto;
+        counts.discordant += longer.sum_below(std::int64_t(sorted.size())) - upto;
     }
 };
 
@@ -115,12 +102,12 @@ void count_stratum(const Stratum &s, CensoredCounts &counts) {
     std::sort(by_time.begin(), by_time.end(), [&](std::size_t a, std::size_t b) {
         return s.time[a] != s.time[b] ? s.time[a] > s.time[b] : a < b;
     });
-    Longer longer{FenwickTree<std::int64_t>(std::int64_t(n))};
+    FenwickTree<std::int64_t> longer{std::int64_t(n)};
     for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
         std::int64_t n_censored = 0;
         for (end = begin; end < n && s.time[by_time[end]] == s.time[by_time[begin]]; ++end)
             if (!s.event[by_time[end]]) {
-                longer.add(s.place(by_time[end]));
+                longer.add(s.place(by_time[end]), 1);
                 ++n_censored;
             }
         for (std::size_t t = begin; t < end; ++t)
@@ -129,7 +116,7 @@ void count_stratum(const Stratum &s, CensoredCounts &counts) {
                 counts.tied_time += n_censored;
             }
         for (std::size_t t = begin; t < end; ++t)
-            if (s.event[by_time[t]]) longer.add(s.place(by_time[t]));
+            if (s.event[by_time[t]]) longer.add(s.place(by_time[t]), 1);
     }
 }
 

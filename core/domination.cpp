@@ -105,7 +105,8 @@ protected:
     /// would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of
     /// the parts, and returns the sum of what `body` returned.
     template <class Body, class Join>
-    DominationSums gather(std::vector<double> &out, int n_sums, double start, const Body &body, const Join &join) const {
+    DominationSums gather(std::vector<double> &out, int n_sums, double start, const Body &body,
+                          const Join &join) const {
         const std::size_t size = std::size_t(n_sums * n_layers_);
         const std::size_t lanes = std::size_t(rows_.last_lane + 1);
         out.assign(size * lanes * n_parts_, start);
@@ -197,7 +198,8 @@ private:
         }
         std::vector<double> &risks = scratch_.sums;
         scratch_.largest.assign(n_parts_, 0.0);
-        DominationSums total = sum(risks, 2, [&](std::int64_t part, std::int64_t first, std::int64_t last, double *risk) {
+        DominationSums total = sum(risks, 2, [&](std::int64_t part, std::int64_t first, std::int64_t last,
+                                                 double *risk) {
             return add_risks(first, last, risk, scratch_.largest[part]);
         });
         std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
@@ -267,7 +269,7 @@ private:
             }
             return {.slope = slope, .slope_size = size};
         });
-        point_.shares_.average_below_squared(q_, squares.data(), below.data());
+        point_.shares_.average_below<true>(q_, squares.data(), below.data());
         for (std::size_t k = 0; k < below.size(); ++k)
             total.trace -= point_.square_risk_[cell_ + k] * below[k];
         return total;

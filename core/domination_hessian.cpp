@@ -1,4 +1,4 @@
-#include "domination_hessian.hpp"
+#include "domination.hpp"
 
 #include <deque>
 

@@ -55,7 +55,7 @@ void LayerShares::update(std::int64_t q) {
 }
 
 template <bool squared>
-void LayerShares::average(std::int64_t q, const double *x, double *out, std::int64_t n) const {
+void LayerShares::average_below(std::int64_t q, const double *x, double *out, std::int64_t n) const {
     const auto power = [](double s) { return squared ? s * s : s; };
     const std::int64_t n_all = n_layers(q);
     const auto add = [&](double *to, double a, const double *from) {
@@ -75,13 +75,8 @@ void LayerShares::average(std::int64_t q, const double *x, double *out, std::int
         for (std::int64_t j = 0; j < k; ++j) add(out + k * n, power(share(q, k, j)), x + j * n);
 }
 
-void LayerShares::average_below(std::int64_t q, const double *x, double *out, std::int64_t n) const {
-    average<false>(q, x, out, n);
-}
-
-void LayerShares::average_below_squared(std::int64_t q, const double *x, double *out) const {
-    average<true>(q, x, out, 1);
-}
+template void LayerShares::average_below<false>(std::int64_t, const double *, double *, std::int64_t) const;
+template void LayerShares::average_below<true>(std::int64_t, const double *, double *, std::int64_t) const;
 
 void LayerShares::sum_above(std::int64_t q, const double *x, double *out) const {
     const std::int64_t n = n_layers(q);

@@ -58,10 +58,10 @@ public:
     /// log Z, -∞ for layer 0.
     const double *log_below(std::int64_t q) const { return log_below_.data() + cell(q); }
 
-    /// out[k] = Σ_{κ<k} share(k, κ) x[κ], 0 where Z_k is; x and out hold n numbers for each layer.
+    /// out[k] = Σ_{κ<k} share(k, κ) x[κ], or of the squares of the shares, 0 where Z_k is; x and out hold n numbers
+    /// for each layer.
+    template <bool squared = false>
     void average_below(std::int64_t q, const double *x, double *out, std::int64_t n = 1) const;
-    /// The same with the squares of the shares.
-    void average_below_squared(std::int64_t q, const double *x, double *out) const;
     /// out[κ] = Σ_{k>κ} share(k, κ) x[k].
     void sum_above(std::int64_t q, const double *x, double *out) const;
 
@@ -69,8 +69,6 @@ private:
     std::int64_t cell(std::int64_t q) const { return layering_.first_cell[q]; }
     std::int64_t n_layers(std::int64_t q) const { return layering_.n_levels[q]; }
     double share(std::int64_t q, std::int64_t k, std::int64_t below) const;
-    template <bool squared>
-    void average(std::int64_t q, const double *x, double *out, std::int64_t n) const;
 
     const Layering &layering_;
     std::vector<double> log_mass_, log_below_;

@@ -143,12 +143,13 @@ double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scra
     });
 }
 
-PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner,
-                                                double *v, LongScratch &scratch, int n_threads) {
+PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v,
+                                                LongScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
-    find_windows_parallel(scratch.s.data(), n, margin, ends.upto, ends.from, n_threads);
-    const Windows w = windows(q, ends.upto, ends.from);
+    const Windows w = windows_of(q, is_inner, [&](std::int32_t *upto, std::int32_t *from) {
+        find_windows_parallel(scratch.s.data(), n, margin, upto, from, n_threads);
+    });
     const auto weigh = [&](const double *s) {
         for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
             for (std::int64_t t = first; t < last; ++t)
@@ -202,11 +203,10 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
     scratch.b = vector_of(n);
     // The gradient's memory is free until the slopes are known, and those of the inner margin need both.
     const Moments outside =
-        sweep_margin_long(q, 1.0, outer(q), false, gradient.data() + begin, scratch, n_threads);
+        sweep_margin_long(q, 1.0, false, gradient.data() + begin, scratch, n_threads);
     if (loss_.kind != PairLoss::huber) return summary(outside, errors(outside), {}, {});
     PageArray<double> v = vector_of(n);
-    const Moments inside = sweep_margin_long(q, 1.0 - loss_.epsilon, inner(q), true, v.data(), scratch,
-                                             n_threads);
+    const Moments inside = sweep_margin_long(q, 1.0 - loss_.epsilon, true, v.data(), scratch, n_threads);
     return summary(outside, errors(outside), inside, errors(inside));
 }
 

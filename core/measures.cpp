@@ -123,28 +123,12 @@ double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_
     return hits;
 }
 
-double precision(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
-    return expected_hits(query, rel, depth_of(m, query)) / double(divisor);
-}
-
-double recall(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return m.empty;
-    return expected_hits(query, rel, depth_of(m, query)) / double(rel.n);
-}
-
 /// Σ over the relevant rows of (relevant rows down to it)/rank, over the number of relevant rows.
 ///
 /// A group of g tied rows, r of them relevant, follows s rows of which h are relevant. The row at
 /// its place j = 1..g is relevant with probability r/g, and then h + 1 + (j-1)(r-1)/(g-1) relevant
 /// rows are expected down to it.
-double average_precision(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return m.empty;
-    const std::int64_t depth = depth_of(m, query);
+double average_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
     double sum = 0.0, above = 0.0;
     const auto ends = m.step_precision ? std::span(query.score_end) : std::span(query.open_end);
     for_each_group(ends, depth, [&](std::int32_t begin, std::int32_t end) {
@@ -170,10 +154,7 @@ double average_precision(const Measure &m, const RankedQuery &query) {
 
 /// E[1/rank of the first relevant row]: in the first group with r > 0 of its g rows relevant, it
 /// stands at place j with probability r/(g-j+1) · Π_{t<j} (g-r-t+1)/(g-t+1).
-double reciprocal_rank(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t depth = depth_of(m, query);
+double reciprocal_rank(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
     double value = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double size = end - begin;
@@ -191,10 +172,7 @@ double reciprocal_rank(const Measure &m, const RankedQuery &query) {
 }
 
 /// (1 - p) Σ_{i<=k, relevant} p^(i-1). Tied rows are relevant with their share at each rank.
-double rank_biased_precision(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t depth = depth_of(m, query);
+double rank_biased_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
     double sum = 0.0, looking = 1.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double share = mean_of(query, rel.flag, begin, end);
@@ -208,10 +186,7 @@ double rank_biased_precision(const Measure &m, const RankedQuery &query) {
 
 /// 1 if a relevant row is among the first k. Of g tied rows, r of them relevant, the first t are all
 /// of the others with probability Π_{j<t} (g-r-j)/(g-j).
-double success(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
-    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t depth = depth_of(m, query);
+double success(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
     double none_yet = 1.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double hits = std::round(mean_of(query, rel.flag, begin, end) * (end - begin));
@@ -285,8 +260,7 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
 // ---- AUC --------------------------------------------------------------------------------------
 
 /// Share of the pairs (relevant, other) in the right order, equal scores counting one half.
-double auc(const Measure &m, const RankedQuery &query) {
-    const Relevance rel(m, query);
+double auc(const RankedQuery &query, const Relevance &rel) {
     const std::int64_t n_other = query.n_rows() - rel.n;
     if (rel.n == 0 || n_other == 0) return skipped;
     std::int64_t relevant_above = 0, twice = 0;
@@ -300,6 +274,24 @@ double auc(const Measure &m, const RankedQuery &query) {
         relevant_above += hits;
     });
     return 0.5 * double(twice) / (double(rel.n) * double(n_other));
+}
+
+/// A measure of relevant and other rows.
+double relevance_measure(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (m.kind == Kind::auc) return auc(query, rel);
+    const bool is_share = m.kind == Kind::recall || m.kind == Kind::average_precision;  // of the relevant rows
+    if (rel.n == 0) return is_share || std::isnan(m.empty) ? m.empty : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    switch (m.kind) {
+        case Kind::average_precision: return average_precision(m, query, rel, depth);
+        case Kind::reciprocal_rank: return reciprocal_rank(query, rel, depth);
+        case Kind::rbp: return rank_biased_precision(m, query, rel, depth);
+        case Kind::success: return success(query, rel, depth);
+        default: break;
+    }
+    const std::int64_t among = is_share ? rel.n : m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
+    return expected_hits(query, rel, depth) / double(among);  // recall, precision
 }
 
 // ---- Kendall's tau ----------------------------------------------------------------------------
@@ -348,17 +340,10 @@ double measure_query(const Measure &m, const RankedQuery &query,
     switch (m.kind) {
         case Kind::ndcg:
         case Kind::mean_ndcg: return ndcg(m, query, discount);
-        case Kind::average_precision: return average_precision(m, query);
-        case Kind::precision: return precision(m, query);
-        case Kind::recall: return recall(m, query);
-        case Kind::reciprocal_rank: return reciprocal_rank(m, query);
         case Kind::err: return expected_reciprocal_rank(m, query);
-        case Kind::auc: return auc(m, query);
-        case Kind::rbp: return rank_biased_precision(m, query);
-        case Kind::success: return success(m, query);
         case Kind::kendall_tau: return kendall_tau(query, pairs);
+        default: return relevance_measure(m, query);
     }
-    return skipped;
 }
 
 }  // namespace linrank

@@ -77,9 +77,8 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
                     measure_query(measures[m], query,
                                   tables[int(measures[m].discount)], counts);
             if (counted.pairs) {
-                out.pairs[3 * at] = counts.concordant;
-                out.pairs[3 * at + 1] = counts.discordant;
-                out.pairs[3 * at + 2] = counts.tied;
+                auto to = out.pairs.begin() + std::ptrdiff_t(3 * at);
+                for (const std::int64_t n : {counts.concordant, counts.discordant, counts.tied}) *to++ = n;
             }
             if (counted.rows) count_rows(query, std::span(out.rows).subspan(6 * at, 6));
         }

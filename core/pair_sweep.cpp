@@ -69,39 +69,20 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     gradient_error = std::sqrt(total.squared_error);
 }
 
-PairPoint::Ends PairPoint::outer(std::int64_t q) {
-    return {upto_.data() + problem_.begin(q), from_.data() + problem_.begin(q)};
-}
-
-PairPoint::Ends PairPoint::inner(std::int64_t q) {
-    return {upto_inner_.data() + problem_.begin(q), from_inner_.data() + problem_.begin(q)};
-}
-
-Windows PairPoint::windows(std::int64_t q, const std::int32_t *upto,
-                           const std::int32_t *from) const {
+Windows PairPoint::windows(std::int64_t q) const {
     const std::int64_t begin = problem_.begin(q);
-    const bool has_places = !place_.empty();
+    const bool has_places = !place_.empty(), is_band = loss_.kind == PairLoss::huber;
     return {.n = std::int32_t(problem_.length(q)),
             .n_levels = problem_.n_levels[q],
             .adjacent = problem_.adjacent,
             .order = order_.data() + begin,
             .level = level_.data() + begin,
-            .upto = upto,
-            .from = from,
-            .upto_inner = nullptr,
-            .from_inner = nullptr,
+            .upto = upto_.data() + begin,
+            .from = from_.data() + begin,
+            .upto_inner = is_band ? upto_inner_.data() + begin : nullptr,
+            .from_inner = is_band ? from_inner_.data() + begin : nullptr,
             .place = has_places ? place_.data() + begin : nullptr,
             .by_level = has_places ? problem_.by_level.data() + begin : nullptr};
-}
-
-Windows PairPoint::windows(std::int64_t q) const {
-    const std::int64_t begin = problem_.begin(q);
-    Windows w = windows(q, upto_.data() + begin, from_.data() + begin);
-    if (loss_.kind == PairLoss::huber) {
-        w.upto_inner = upto_inner_.data() + begin;
-        w.from_inner = from_inner_.data() + begin;
-    }
-    return w;
 }
 
 // Pairs see differences of scores only, and the expanded squares below cancel under a common offset: s are
@@ -223,15 +204,15 @@ PairPoint::Errors PairPoint::errors_on(double grid, std::int64_t q, const Moment
 //   (AᵀA s)_i = c u_i [(l⁺ + l⁻) s_i - γ⁺ - γ⁻],   (Aᵀe)_i = c u_i (l⁻ - l⁺),   p = Σ_i c u_i l⁺
 //   Σ ξ = θ p - sᵀAᵀe,   Σ ξ² = θ² p - 2 θ sᵀAᵀe + sᵀAᵀA s,   ½ ∂Σξ²/∂s = AᵀA s - θ Aᵀe
 // The hinge's sub-gradient is -Aᵀe.
-PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
-                                           SweepScratch &scratch) {
+PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, bool is_inner, SweepScratch &scratch) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
     const double *v = scratch.v.data();
     double *above = scratch.above.data(), *below = scratch.below.data();
     const auto score = [s = scratch.s.data(), order = order_.data() + begin](std::int64_t t) { return s[order[t]]; };
-    find_windows(n, score, margin, ends.upto, ends.from);
-    const Windows w = windows(q, ends.upto, ends.from);
+    const Windows w = windows_of(q, is_inner, [&](std::int32_t *upto, std::int32_t *from) {
+        find_windows(n, score, margin, upto, from);
+    });
     level_sums(w, 2 * width, v, above, below, scratch);
     if (is_counted() && sums_by_rank(n, w.n_levels))  // trees leave rounding where no violator is
         for (std::int64_t i = 0; i < n; ++i) {
@@ -307,10 +288,10 @@ PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, c
         return scratch.grid > 0.0 ? errors_on(scratch.grid, q, m, margin)
                                   : errors_of(q, m, scratch.sum, scratch.s.data(), nullptr);
     };
-    const Moments m = sweep_margin(q, 1.0, outer(q), false, scratch);
+    const Moments m = sweep_margin(q, 1.0, false, scratch);
     if (loss_.kind != PairLoss::huber) return summary(m, errors(m, 1.0), {}, {});
     const double inner_margin = 1.0 - loss_.epsilon, scale = problem_.c(q) * 0.5 / loss_.epsilon;
-    const Moments inside = sweep_margin(q, inner_margin, inner(q), true, scratch);
+    const Moments inside = sweep_margin(q, inner_margin, true, scratch);
     for (std::int64_t i = begin; i < begin + n; ++i)
         gradient[i] *= scale * problem_.u(i);
     return summary(m, errors(m, 1.0), inside, errors(inside, inner_margin));

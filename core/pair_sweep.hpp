@@ -91,10 +91,6 @@ private:
     struct Sums : PairSums {
         double value_error = 0, slacks_error = 0, dual_error = 0, squared_error = 0;  // of the gradient
     };
-    /// Ends of the windows for one margin.
-    struct Ends {
-        std::int32_t *upto, *from;
-    };
     /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin, and what bounds their rounding:
     /// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with pairs.
     struct Moments {
@@ -121,14 +117,13 @@ private:
     const double *u_of(std::int64_t q) const {
         return problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + problem_.begin(q);
     }
-    Windows windows(std::int64_t q, const std::int32_t *upto, const std::int32_t *from) const;
-    Ends outer(std::int64_t q);
-    Ends inner(std::int64_t q);
+    /// The windows of one margin, outer or inner, whose ends find(upto, from) writes.
+    template <class Find>
+    Windows windows_of(std::int64_t q, bool is_inner, const Find &find);
     void sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch);
-    Moments sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
-                         SweepScratch &scratch);
+    Moments sweep_margin(std::int64_t q, double margin, bool is_inner, SweepScratch &scratch);
     Sums summary(const Moments &outside, const Errors &error, const Moments &inside,
                  const Errors &inner_error) const;
     void weigh(std::int64_t q, const double *v, double *out) const;
@@ -139,8 +134,8 @@ private:
     // Long queries: core/long_query.cpp.
     struct LongScratch;
     Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
-    Moments sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner, double *v,
-                              LongScratch &scratch, int n_threads);
+    Moments sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v, LongScratch &scratch,
+                              int n_threads);
     Moments finish_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
                            int n_threads);
     double finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
@@ -154,6 +149,18 @@ private:
     PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
 };
+
+template <class Find>
+Windows PairPoint::windows_of(std::int64_t q, bool is_inner, const Find &find) {
+    std::int32_t *upto = (is_inner ? upto_inner_ : upto_).data() + problem_.begin(q);
+    std::int32_t *from = (is_inner ? from_inner_ : from_).data() + problem_.begin(q);
+    find(upto, from);
+    Windows w = windows(q);
+    w.upto = upto;
+    w.from = from;
+    w.upto_inner = w.from_inner = nullptr;
+    return w;
+}
 
 // Sums of a vector over the pairs that each row violates, for one query.
 

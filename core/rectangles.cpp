@@ -63,11 +63,12 @@ struct PairRow {
 };
 
 template <class Body>
-void for_each_row(const Block &block, std::span<const double> z, std::span<const double> y, double rho, const Body &body) {
+void for_each_row(const Block &block, std::span<const double> z, std::span<const double> y, double rho,
+                  const Body &body) {
     const std::vector<double> below = block.of_columns(z);
     for (std::int64_t r = 0; r < block.n_rows(); ++r)
-        body(r, PairRow{block.row(y, r), below.data(), block.column_bound(), 1.0 - z[block.upper(r)], block.row_bound(r),
-                        1.0 / rho});
+        body(r, PairRow{block.row(y, r), below.data(), block.column_bound(), 1.0 - z[block.upper(r)],
+                        block.row_bound(r), 1.0 / rho});
 }
 
 /// Sums by row and by column of one rectangle. A row may be both, so the columns come second.

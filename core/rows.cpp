@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <bit>
 #include <stdexcept>
 #include <string>
 
@@ -12,25 +12,17 @@ namespace linrank {
 
 namespace {
 
-// All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so
-// vectorize the loop, which it may not do for a sum of floats.
-bool any_non_finite(const float *x, std::int64_t n) {
+// All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so vectorize the loop,
+// which it may not do for a sum of floats. The upper 32 bits decide, and comparisons of so many exist in the oldest
+// vector set (SSE2).
+template <class Value>
+bool any_non_finite(const Value *x, std::int64_t n) {
+    using Bits = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
+    constexpr std::uint32_t exponent = sizeof(Value) == 4 ? 0x7f800000u : 0x7ff00000u;
     std::uint32_t found = 0;
     for (std::int64_t k = 0; k < n; ++k) {
-        std::uint32_t bits;
-        std::memcpy(&bits, x + k, sizeof bits);
-        found |= std::uint32_t((bits & 0x7f800000u) == 0x7f800000u);
-    }
-    return found != 0;
-}
-// The high half decides, and 32-bit comparisons exist in the oldest vector set (SSE2).
-bool any_non_finite(const double *x, std::int64_t n) {
-    std::uint32_t found = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-        std::uint64_t bits;
-        std::memcpy(&bits, x + k, sizeof bits);
-        const auto high = std::uint32_t(bits >> 32);
-        found |= std::uint32_t((high & 0x7ff00000u) == 0x7ff00000u);
+        const auto high = std::uint32_t(std::bit_cast<Bits>(x[k]) >> (8 * sizeof(Value) - 32));
+        found |= std::uint32_t((high & exponent) == exponent);
     }
     return found != 0;
 }

@@ -16,25 +16,25 @@ namespace linrank::svmlight {
 
 namespace {
 
-/// Row and entry at which each piece starts.
-struct Starts {
-    std::vector<std::int64_t> rows, entries;
-    explicit Starts(Pieces pieces) {
-        std::int64_t n_rows = 0, n_entries = 0;
-        for (const Piece *piece : pieces) {
-            rows.push_back(n_rows);
-            entries.push_back(n_entries);
-            n_rows += piece->n_rows;
-            n_entries += piece->n_entries;
-        }
-    }
-};
-
 template <class Value>
 Entries<Value> take_entries(Piece &piece) {
     auto *entries = std::get_if<Entries<Value>>(&piece.entries);
     if (entries == nullptr) throw std::invalid_argument("a piece has values of another type");
     return std::exchange(*entries, {});  // its width, too: what is left has no entries
+}
+
+/// Calls body(piece, its entries, which it gives away, its first row, its first entry) for all pieces.
+template <class Value, class Body>
+void for_each_piece(Pieces pieces, int n_threads, const Body &body) {
+    std::vector<std::int64_t> rows{0}, entries{0};
+    for (const Piece *piece : pieces) {
+        rows.push_back(rows.back() + piece->n_rows);
+        entries.push_back(entries.back() + piece->n_entries);
+    }
+    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t k) {
+        const Entries<Value> taken = take_entries<Value>(*pieces[k]);
+        body(*pieces[k], taken, rows[k], entries[k]);
+    });
 }
 
 /// Calls entry(row, feature, value) for every entry of a piece, in order.
@@ -85,12 +85,9 @@ std::int64_t Piece::n_bytes() const {
 
 template <class Value>
 void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads) {
-    const Starts starts(pieces);
-    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t task) {
-        const auto b = std::size_t(task);
-        const Entries<Value> entries = take_entries<Value>(*pieces[b]);
-        const Piece &piece = *pieces[b];
-        Value *const first = x + starts.rows[b] * n_columns;
+    for_each_piece<Value>(pieces, n_threads, [&](const Piece &piece, const Entries<Value> &entries,
+                                                 std::int64_t first_row, std::int64_t) {
+        Value *const first = x + first_row * n_columns;
         if (entries.width > 0) {  // absent entries are stored as zeros: rows can be copied whole
             const std::int64_t left = piece.lowest - base, right = left + entries.width;
             for (std::int64_t row = 0; row < piece.n_rows; ++row) {
@@ -111,14 +108,10 @@ void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t ba
 template <class Value>
 void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t *offsets,
               std::int64_t base, int n_threads) {
-    const Starts starts(pieces);
     offsets[0] = 0;
-    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t task) {
-        const auto b = std::size_t(task);
-        const Entries<Value> entries = take_entries<Value>(*pieces[b]);
-        const Piece &piece = *pieces[b];
-        std::int64_t *const ends = offsets + starts.rows[b] + 1;
-        std::int64_t k = starts.entries[b];
+    for_each_piece<Value>(pieces, n_threads, [&](const Piece &piece, const Entries<Value> &entries,
+                                                 std::int64_t first_row, std::int64_t k) {
+        std::int64_t *const ends = offsets + first_row + 1;
         std::int64_t row_done = 0;
         for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
             for (; row_done < row; ++row_done) ends[row_done] = k;

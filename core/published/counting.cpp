@@ -79,7 +79,8 @@ struct ViolationWindows {
     std::vector<std::int32_t> upto, from;
 
     explicit ViolationWindows(const SortedQuery &query) : upto(query.n_rows()), from(query.n_rows()) {
-        find_windows(std::int64_t(upto.size()), [&](std::int64_t t) { return query.z[t]; }, 1.0, upto.data(), from.data());
+        const auto score = [&](std::int64_t t) { return query.z[t]; };
+        find_windows(std::int64_t(upto.size()), score, 1.0, upto.data(), from.data());
     }
 };
 

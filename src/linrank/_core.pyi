@@ -89,15 +89,15 @@ class Piece:
     def n_lines(self) -> int: ...
 
     @property
+    def has_query(self) -> bool: ...
+
+    @property
     def lowest(self) -> int:
         """Smallest feature index, -1 without entries."""
 
     @property
     def highest(self) -> int:
         """Largest feature index, -1 without entries."""
-
-    @property
-    def has_query(self) -> bool: ...
 
     @property
     def has_weight(self) -> bool: ...
@@ -471,10 +471,6 @@ class DominationPoint:
     def value(self) -> float: ...
 
     @property
-    def slope(self) -> float:
-        """The gradient times the scores."""
-
-    @property
     def total_curvature(self) -> float: ...
 
     @property
@@ -485,6 +481,10 @@ class DominationPoint:
 
     @property
     def gradient_error(self) -> float: ...
+
+    @property
+    def slope(self) -> float:
+        """The gradient times the scores."""
 
     @property
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...

@@ -86,9 +86,10 @@ public:
         }
         if (!pieces.empty() && pieces[0].has_query) {
             all.codes = arena.take<std::int64_t>(n_rows);
-            if (!svmlight::fill_integer_queries(pointers, all.codes.data()))
-                const QueryTable ids = svmlight::fill_query_codes(pointers, all.codes.data());
+            if (!svmlight::fill_integer_queries(pointers, all.codes.data())) {
+                const svmlight::QueryTable ids = svmlight::fill_query_codes(pointers, all.codes.data());
                 for (std::int64_t q = 0; q < ids.size(); ++q) all.ids.emplace_back(ids[q]);
+            }
         }
         all.comments = arena.take<char>(static_cast<std::size_t>(svmlight::comment_bytes(pointers)));
         all.comment_offsets = arena.take<std::int64_t>(n_rows + 1);

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "check.hpp"
-#include "domination_hessian.hpp"
 
 using namespace linrank;
 using namespace linrank_test;

@@ -80,15 +80,15 @@ void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &p
     }
     wide.product.flush();
     narrow.product.flush();
-    CHECK(wide.product.sum.size() == narrow.product.sum.size());
-    if (wide.product.sum.empty()) return;  // no query has a pair
+    CHECK(wide.sum.size() == narrow.sum.size());
+    if (wide.sum.empty()) return;  // no query has a pair
     const std::int64_t padded = (storage.n_columns + 15) / 16 * 16;
     double size = 1.0;
-    for (const double entry : wide.product.sum) size = std::max(size, std::abs(entry));
+    for (const double entry : wide.sum) size = std::max(size, std::abs(entry));
     for (std::int64_t r = 0; r < padded; ++r)
         for (std::int64_t c = r; c < padded; ++c) {
             const auto at = std::size_t(r * padded + c);
-            CHECK(std::abs(wide.product.sum[at] - narrow.product.sum[at]) <= tolerance * size);
+            CHECK(std::abs(wide.sum[at] - narrow.sum[at]) <= tolerance * size);
         }
 }
 

@@ -181,9 +181,9 @@ void sweeps(const Simd &k, Rng &rng) {
         std::vector<double> in(n), a(n, 1.0), b(n, 1.0);  // by place; sums are added to what is there
         for (std::size_t t = 0; t < n; ++t) in[t] = v[std::size_t(q.order[t])];
         scratch.assign(std::size_t(by_level.size), 0.0);
-        k.radix_above(q, in.data(), 0, q.n, scratch.data(), a.data());
+        k.radix_sums[true](q, in.data(), 0, q.n, scratch.data(), 1.0, a.data());
         scratch.assign(std::size_t(by_level.size), 0.0);
-        k.radix_below(q, in.data(), 0, q.n, scratch.data(), -1.0, b.data());
+        k.radix_sums[false](q, in.data(), 0, q.n, scratch.data(), -1.0, b.data());
         for (std::size_t t = 0; t < n; ++t) {
             above[std::size_t(q.order[t])] = a[t] - 1.0;
             below[std::size_t(q.order[t])] = 1.0 - b[t];
