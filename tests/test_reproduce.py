@@ -69,7 +69,7 @@ def test_every_script_has_a_page_with_a_verdict(name):
     text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     assert verdict(text) in page.VERDICTS
     assert "quick run" not in text
-    for heading in ("## Numbers", "## Differences in data and protocol", "## Measurement"):
+    for heading in ("## Numbers", "## Differences in data and protocol", "## Measured"):
         assert heading in text
     assert f"run.py {name}`" in text
     for link in re.findall(r"!\[.*?\]\((.+?)\)", text):
