@@ -94,7 +94,7 @@ class Budget:
                 f"memory_limit must be at least {describe_bytes(LEAST_LIMIT)} for a conversion, "
                 f"got {describe_bytes(limit)}"
             )
-        chunk = min(CHUNK_BYTES, limit // 4)
+        chunk = min(CHUNK_BYTES, limit // 5)  # joined from its parts: there are two for a moment
         if chunk_bytes is not None:
             chunk = parse_bytes(chunk_bytes, "chunk_bytes", ", or None")
             if chunk > limit // 4:
