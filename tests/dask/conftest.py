@@ -5,7 +5,9 @@ The folder is no package on purpose: with an ``__init__.py`` it would hide dask 
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,9 +35,17 @@ def session_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def cluster(session_client: Any) -> str:
-    """The address of the same, with all its workers there."""
-    session_client.wait_for_workers(N_WORKERS, timeout=120)
-    return session_client.scheduler.address
+    """The address of the same, with all its workers there.
+
+    A worker that a test has killed counts until the scheduler misses it, so all are asked.
+    """
+    until = time.monotonic() + 120.0
+    while time.monotonic() < until:
+        session_client.wait_for_workers(N_WORKERS, timeout=120)
+        if len(session_client.run(os.getpid, on_error="ignore")) == N_WORKERS:
+            return session_client.scheduler.address
+        time.sleep(0.05)
+    raise TimeoutError(f"{N_WORKERS} workers do not answer")
 
 
 @pytest.fixture
