@@ -244,10 +244,7 @@ class Risk:
 
     def image(self, v: Array) -> Array:
         """``X D v``, by position."""
-        loss = self.loss
-        if not v.any():
-            return np.zeros(loss.n_positions)
-        return self.rows.scores(self.stretch(v), loss.order, loss.n_threads)
+        return self.loss.scores(self.rows, self.stretch(v)) if v.any() else self.loss.zeros()
 
     @property
     def extents(self) -> Extents:
@@ -293,7 +290,7 @@ class RiskPoint:
 
     @cached_property
     def _slope_norm(self) -> float:
-        return math.sqrt(_core.dot(self.loss.gradient, self.loss.gradient))
+        return self.risk.loss.slope_norm(self.loss)
 
     def primal_error(self, size: Array) -> float:
         """The rounding of `primal`: of the loss, and of its scores.
@@ -314,8 +311,7 @@ class RiskPoint:
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = risk.rows.gradient(self.loss.gradient, loss.order, loss.n_threads)
-        return risk.C * risk.stretch(by_column)
+        return risk.C * risk.stretch(loss.by_column(risk.rows, self.loss.gradient))
 
     @property
     def primal(self) -> float:
@@ -349,10 +345,10 @@ class RiskPoint:
         return diagonal if risk.scale is None else risk.scale**2 * diagonal
 
     def slope(self, d: Array, image: Array) -> float:
-        return self.risk.C * _core.dot(self.loss.gradient, image)
+        return self.risk.C * self.risk.loss.dot(self.loss.gradient, image)
 
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
-        z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
+        z = self.risk.loss.add_scaled(self.z, t, image)
         return type(self)(self.risk, self.w + t * d, z, self.loss)
 
     def afresh(self) -> RiskPoint:

@@ -113,6 +113,32 @@ class ScoreLoss:
         """``∇²L(z) v`` at the scores of ``point``."""
         raise NotImplementedError("a pair loss defines its curvature by curvature(point, v)")
 
+    # What has a number for each position is the loss's own: it may lie on a device.
+
+    def zeros(self) -> Array:
+        """The scores of ``w = 0``."""
+        return np.zeros(self.n_positions)
+
+    def scores(self, rows: Design, w: Array) -> Array:
+        """``X w``."""
+        return rows.scores(w, self.order, self.n_threads)
+
+    def by_column(self, rows: Design, r: Array) -> Array:
+        """``Xᵀ r``."""
+        return rows.gradient(r, self.order, self.n_threads)
+
+    def dot(self, a: Array, b: Array) -> float:
+        """``a·b`` over the positions."""
+        return _core.dot(a, b)
+
+    def add_scaled(self, z: Array, t: float, d: Array) -> Array:
+        """``z + t d``."""
+        return _core.add_scaled(z, t, d, self.n_threads)
+
+    def slope_norm(self, point: Any) -> float:
+        """``‖∇L(z)‖``."""
+        return math.sqrt(self.dot(point.gradient, point.gradient))
+
     def primal(self, point: Any) -> float:
         """The loss that is certified: the value, or what the value is a smoothing of."""
         return float(point.value)
@@ -129,9 +155,8 @@ class ScoreLoss:
 
     def hessian_product(self, rows: Design, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""
-        image = rows.scores(v, self.order, self.n_threads)
-        curved = self.curvature(point, image)
-        return rows.gradient(curved, self.order, self.n_threads), image
+        image = self.scores(rows, v)
+        return self.by_column(rows, self.curvature(point, image)), image
 
     def hessian_matrix(self, rows: Design, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
