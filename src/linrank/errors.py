@@ -29,6 +29,10 @@ class DataFormatError(LinrankError, ValueError):
     """A data file does not follow its format; the message names file, line and column."""
 
 
+class DeviceError(LinrankError, RuntimeError):
+    """A device, its driver or the library that reaches it is missing."""
+
+
 class ModelFormatError(LinrankError, ValueError):
     """A model file is damaged, foreign, or from a newer version."""
 

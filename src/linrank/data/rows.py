@@ -191,6 +191,24 @@ class Extents:
         )
 
 
+def entries_of(rows: Any) -> float:
+    """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
+    return float(rows.nbytes / (8 if rows.is_sparse else 4) / max(1, rows.shape[0]))
+
+
+class Priced:
+    """Rows that know what an explicit Hessian costs."""
+
+    shape: Any
+
+    @property
+    def hessian_price(self) -> int:
+        """Its cost in Hessian products; the ns per row were fitted to timings."""
+        n: int = self.shape[1]
+        product = 12 + (1.5 if self.is_sparse else 0.35) * entries_of(self)  # type: ignore[attr-defined]
+        return max(1, round((100 + n * n / 60) / product))
+
+
 @dataclass(frozen=True, eq=False)
 class Scan:
     """All that is asked of rows before training, found in one pass over them.
@@ -203,14 +221,14 @@ class Scan:
         Sizes of the columns; not finite where a value is infinite, or its square.
     n_missing : int64 array (n_columns,)
         Values that are NaN.
-    checksum : int
+    checksum : int or None
         CRC-32C of the shape and of the values, row by row; of CSR, of offsets, columns and values.
     """
 
     statistics: ColumnStatistics
     extents: Extents
     n_missing: NDArray[np.int64]
-    checksum: int
+    checksum: int | None
 
     @classmethod
     def of(cls, rows: Rows, weight: NDArray[np.float64] | None, n_threads: int) -> Scan:
@@ -228,7 +246,7 @@ class Scan:
         )
 
 
-class _Stored:
+class Stored(Priced):
     """What rows in memory have in common: their products, and how exact these are."""
 
     core: Any
@@ -291,7 +309,7 @@ class _Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseRows(_Stored):
+class DenseRows(Stored):
     """A dense matrix: float32 or float64, unit stride inside a row, any stride between rows."""
 
     values: Array
@@ -328,7 +346,7 @@ class DenseRows(_Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class CsrRows(_Stored):
+class CsrRows(Stored):
     """A sparse matrix by rows: row i has ``values[k]`` in column ``columns[k]``, k from
     ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row, in 32 bits each.
 
@@ -693,10 +711,11 @@ def dot(a: Array, b: Array) -> float:
     return 0.0 if a is b and product < 0.0 else product
 
 
-class StreamedRows(ABC):
+class StreamedRows(Priced, ABC):
     """A matrix by its two products, and by the few rows at a time that may be stored."""
 
     is_sparse: ClassVar[bool] = False
+    device: Any = None  # where the rows are in the memory of one
 
     @property
     @abstractmethod

@@ -17,7 +17,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import Array, ColumnStatistics, DenseRows, StreamedRows
+from linrank.data.rows import Array, ColumnStatistics, DenseRows, Priced, StreamedRows
 from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
@@ -440,7 +440,7 @@ class MemoryParts(Parts):
 
 
 @dataclass(frozen=True)
-class Extent:
+class Extent(Priced):
     """Shape and storage of rows that are elsewhere."""
 
     shape: tuple[int, int]

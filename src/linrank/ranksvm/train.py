@@ -14,7 +14,15 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.data.rows import Array, DenseRows, Design, StreamedRows, without_offsets
+from linrank.data.rows import (
+    Array,
+    DenseRows,
+    Design,
+    Stored,
+    StreamedRows,
+    entries_of,
+    without_offsets,
+)
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps, check_longest, swap_measure
@@ -60,12 +68,12 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
     """
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
-    price = _hessian_price(problem.rows)
+    price = problem.rows.hessian_price
     patience, guess, most = price // 2 + 2, None, 12
     n_sample = min(n_rows // 20, problem.capacity)
     if problem.loss == "hinge":
         patience, most = 2, 30  # the Hessian of a narrow band ages within a step
-    if isinstance(problem.rows, StreamedRows):
+    if _is_streamed(problem):
         if not problem.rows.has_matrix:
             return start, conjugate.Plain()
         n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
@@ -88,7 +96,12 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
 
 def is_small(problem: Plannable) -> bool:
     """Whether a proof of the optimum costs so little that an estimate will not do."""
-    return _entries(problem.rows) * problem.n_rows <= CERTIFIED
+    return entries_of(problem.rows) * problem.n_rows <= CERTIFIED
+
+
+def _is_streamed(problem: Plannable) -> bool:
+    """Whether its losses cannot look at its rows, but for a sample that is stored."""
+    return isinstance(problem.rows, StreamedRows) and not getattr(problem, "is_on_device", False)
 
 
 def _from_sample(
@@ -116,7 +129,7 @@ def _from_sample(
         sample,
         n_sample,
         start,
-        sees_all=not isinstance(problem.rows, StreamedRows),
+        sees_all=not _is_streamed(problem),
     )
     return start, guess
 
@@ -170,8 +183,8 @@ def path_preconditioner(problem: Any) -> conjugate.Preconditioner:
     that of a sample, four times as large each time it disappoints.
     """
     n_rows, n = problem.n_rows, problem.rows.shape[1]
-    price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
-    if isinstance(problem.rows, StreamedRows):
+    price, n_sample = problem.rows.hessian_price, max(50 * n, n_rows // 20)
+    if _is_streamed(problem):
         if not problem.rows.has_matrix:
             return conjugate.Plain()
     else:
@@ -198,20 +211,7 @@ def _without_matrix(problem: Plannable) -> conjugate.Preconditioner | None:
         return None
     if 2 * n_rows < n:
         return conjugate.Plain()
-    return conjugate.Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
-
-
-def _hessian_price(rows: Any) -> int:
-    """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
-    n = rows.shape[1]
-    entries = _entries(rows)
-    product = 12 + (1.5 if rows.is_sparse else 0.35) * entries
-    return max(1, round((100 + n * n / 60) / product))
-
-
-def _entries(rows: Any) -> float:
-    """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
-    return rows.nbytes / (8 if rows.is_sparse else 4) / max(1, rows.shape[0])
+    return conjugate.Diagonal(memory=min(24, int(entries_of(problem.rows) * n_rows / n) + 1))
 
 
 _ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
@@ -400,9 +400,15 @@ class Problem:
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         rows: Design = data.rows
-        if not isinstance(rows, StreamedRows):
+        if isinstance(rows, Stored):
             rows = without_offsets(rows)
         return cls(rows, pairs, float(C), scale, n_threads, loss, preferences, box)
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the losses are on the device of the rows: those of all pairs of labels are."""
+        is_there = isinstance(self.rows, StreamedRows) and self.rows.device is not None
+        return is_there and isinstance(self.pairs, Pairs) and self.preferences is None
 
     @property
     def n_rows(self) -> int:
@@ -419,7 +425,7 @@ class Problem:
     @property
     def capacity(self) -> int:
         """Rows that a sample may have."""
-        return self.rows.capacity if isinstance(self.rows, StreamedRows) else self.n_rows
+        return self.rows.capacity if _is_streamed(self) else self.n_rows
 
     @property
     def largest_matrix(self) -> int:
@@ -451,6 +457,10 @@ class Problem:
 
         They are smoothed as in `objective`, or not at all if ``epsilon`` is None.
         """
+        if self.is_on_device:
+            from linrank.cuda.losses import loss_on_device  # few have a device
+
+            return [loss_on_device(self.loss, self.pairs, self.rows.device, epsilon)]
         how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}
         parts = (part for part in (self.pairs, self.preferences) if part is not None)
         return [loss_of_pairs(self.loss, part, self.n_threads, **how) for part in parts]
@@ -485,7 +495,7 @@ class Problem:
 
         Of rows that are computed block by block those of the sample are stored.
         """
-        if not isinstance(self.rows, StreamedRows):
+        if not _is_streamed(self):
             return self._sample(n_rows)
         return self._sample(min(n_rows, self.rows.capacity))._store_rows(self.rows)
 

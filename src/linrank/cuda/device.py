@@ -1,0 +1,169 @@
+"""CUDA devices: chosen by name, with the kernels compiled for them and what fits their memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.errors import DeviceError
+from linrank.system.resources import describe_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DeviceArray = Any  # cupy.ndarray
+
+_NAME = re.compile(r"cuda(?::([0-9]{1,3}))?")
+_INSTALL = "pip install 'linrank[cuda]', or CuPy for the CUDA release of the driver"
+_FOLDERS = (Path(__file__).parent / "kernels", Path(__file__).parents[3] / "core" / "cuda")
+_OPTIONS = ("-std=c++17",)
+_SHARED = 48 << 10  # bytes of shared memory that a kernel may take without asking
+
+
+def check_device(name: Any) -> None:
+    """Raise ValueError unless ``name`` is that of a device; it need not be there."""
+    if not isinstance(name, str) or not (name == "cpu" or _NAME.fullmatch(name)):
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:1' and so on, got {name!r}")
+
+
+@cache
+def device_of(name: str) -> Device:
+    """The device of this name, which is not "cpu".
+
+    Raises
+    ------
+    DeviceError
+        Where CuPy, a driver or the device itself is missing; nothing falls back to the processor.
+    """
+    check_device(name)
+    match = _NAME.fullmatch(name)
+    index = int(match[1] or 0) if match else 0
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(f"device={name!r} needs CuPy, which cannot be imported: {error}; {_INSTALL}") from None
+    try:
+        n_devices = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(
+            f"device={name!r}: no CUDA device answers ({error}); check the driver with nvidia-smi, or pass device='cpu'"
+        ) from None
+    if index >= n_devices:
+        raise DeviceError(f"device={name!r}: there are {n_devices} CUDA devices, counted from 0")
+    return Device(cupy, index)
+
+
+class Device:
+    """One device. Its methods make arrays there and start kernels, which run in order.
+
+    Attributes
+    ----------
+    xp : module
+        CuPy.
+    n_blocks : int
+        Blocks that keep it busy.
+    shared_bytes : int
+        Shared memory that a block may take.
+    """
+
+    def __init__(self, xp: Any, index: int) -> None:
+        self.xp = xp
+        self._device = xp.cuda.Device(index)
+        attributes = self._device.attributes
+        self.n_blocks = 4 * int(attributes["MultiProcessorCount"])
+        self.shared_bytes = int(attributes["MaxSharedMemoryPerBlockOptin"])
+        self._modules: dict[str, Any] = {}
+        self._kernels: dict[str, Any] = {}
+        self._shared: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"cuda:{self._device.id}"
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """What is done inside is done there."""
+        with self._device:
+            yield
+
+    # ---- arrays ----------------------------------------------------------------------------------
+
+    def put(self, values: Any, dtype: Any = None) -> DeviceArray:
+        """An array of the host, or of the device, as one of the device in C order."""
+        with self._device:
+            return self.xp.ascontiguousarray(self.xp.asarray(values, dtype=dtype))
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> DeviceArray:
+        with self._device:
+            return self.xp.empty(shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = np.float64) -> DeviceArray:
+        with self._device:
+            return self.xp.zeros(shape, dtype)
+
+    def get(self, array: DeviceArray) -> NDArray[Any]:
+        """A copy on the host; waits for what computes it."""
+        with self._device:
+            return np.asarray(array.get())
+
+    def check_fits(self, n_bytes: int, what: str) -> None:
+        """Raise MemoryError where the memory of the device has no such room."""
+        with self._device:
+            free = int(self.xp.cuda.runtime.memGetInfo()[0])
+            free += int(self.xp.get_default_memory_pool().free_bytes())
+        if n_bytes > free:
+            raise MemoryError(
+                f"{what} would take {describe_bytes(n_bytes)} on {self!r}, which has "
+                f"{describe_bytes(free)} free; use fewer rows, float32, a larger device, or device='cpu'"
+            )
+
+    # ---- kernels ---------------------------------------------------------------------------------
+
+    def launch(
+        self, file: str, name: str, grid: Any, block: int, *arguments: Any, shared: int = 0
+    ) -> None:
+        """Start a kernel of ``core/cuda/<file>.cu``: a number of blocks, or of (x, y), of threads.
+
+        Arguments are arrays, None for a null pointer, int and float. ``shared`` are bytes.
+        """
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = self._compiled(file, name)
+        if shared > self._shared.get(name, _SHARED):
+            kernel.max_dynamic_shared_size_bytes = self._shared[name] = shared
+        grid = grid if isinstance(grid, tuple) else (grid,)
+        if not all(grid):
+            return
+        given = tuple(0 if one is None else one for one in arguments)
+        with self._device:
+            kernel(grid, (block,), given, shared_mem=shared)
+
+    def _compiled(self, file: str, name: str) -> Any:
+        with self._device:
+            if file not in self._modules:
+                self._modules[file] = self.xp.RawModule(code=_source(file), options=_OPTIONS)
+            return self._modules[file].get_function(name)
+
+
+@cache
+def _source(file: str) -> str:
+    """The text of a file of kernels with what it includes, each once.
+
+    CuPy keeps what it has compiled under the text that it was given, which headers are no part of.
+    """
+    folder = next(folder for folder in _FOLDERS if folder.is_dir())
+    seen: set[str] = set()
+
+    def expanded(name: str) -> str:
+        if name in seen:
+            return ""
+        seen.add(name)
+        text = (folder / name).read_text(encoding="utf-8").replace("#pragma once", "")
+        return re.sub(r'^#include "(.*)"$', lambda match: expanded(match[1]), text, flags=re.MULTILINE)
+
+    return expanded(f"{file}.cu")

@@ -1,0 +1,402 @@
+"""Rows on a CUDA device: products for losses that are there too, and for those of the host."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linrank.cuda.device import Device, DeviceArray
+from linrank.data.rows import (
+    SPARE,
+    UNIT,
+    Array,
+    ColumnStatistics,
+    CsrRows,
+    DenseRows,
+    Extents,
+    Rows,
+    Scan,
+    StreamedRows,
+)
+from linrank.system.resources import cached_property
+
+_THREADS = 256
+_WARP = 32
+_HELD = 4096  # weights that a block keeps in shared memory
+_PIECE = 2048  # entries of a column that one warp adds up
+_SCANNED = ("weight", "mean", "spread", "low", "high", "square", "largest", "nonzero", "missing")
+
+
+def on_device(rows: Any, device: Device) -> DeviceRows:
+    """Rows of the host copied to a device, where they are kept with them; or those that are there."""
+    if isinstance(rows, DeviceRows):
+        return rows
+    known: dict[Device, DeviceRows] = rows.__dict__.setdefault("_on_devices", {})
+    if device not in known:
+        device.check_fits(rows.nbytes, f"rows {rows.describe()}")
+        values = device.put(rows.values)
+        if isinstance(rows, CsrRows):
+            structure = device.put(rows.columns), device.put(rows.offsets)
+            known[device] = DeviceCsrRows(device, values, *structure, rows.n_columns)
+        else:
+            known[device] = DeviceDenseRows(device, values)
+    return known[device]
+
+
+class DeviceRows(StreamedRows):
+    """Rows on a device; to losses of the host they are rows that are elsewhere."""
+
+    device: Device
+    values: DeviceArray
+    hessian_price = 12  # by columns, as many products; a Cholesky factor is made on the host
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.values.dtype)
+
+    @property
+    def capacity(self) -> int:
+        return self.shape[0]
+
+    @property
+    def type(self) -> str:
+        return "f32" if self.dtype == np.float32 else "f64"
+
+    def _launch(self, name: str, grid: Any, *arguments: Any, shared: int = 0) -> None:
+        self.device.launch("rows", name, grid, _THREADS, *arguments, shared=shared)
+
+    # ---- products with vectors of the host -------------------------------------------------------
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        return self.device.get(self.score(w, self._positions(order)))
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        return self.add(self.device.put(r), self._positions(order))
+
+    def _positions(self, order: Array | None) -> DeviceArray | None:
+        return None if order is None else self.device.put(order, np.int32)
+
+    # ---- products with vectors of the device -----------------------------------------------------
+
+    @abstractmethod
+    def score(self, w: Array, order: DeviceArray | None) -> DeviceArray:
+        """``X w`` by position."""
+
+    @abstractmethod
+    def add(self, r: DeviceArray, order: DeviceArray | None) -> Array:
+        """``Xᵀ r``, r by position, on the host."""
+
+    @abstractmethod
+    def diagonal(self, queries: Any, degree: DeviceArray, curvature: float) -> Array:
+        """An estimate of the diagonal of ``Xᵀ∇²L X`` from the weight of each row's pairs.
+
+        As that of the core: each query counts as if all its rows were compared with each other.
+        """
+
+    @abstractmethod
+    def turn(self, order: DeviceArray | None, n: int, begin: int, end: int) -> DeviceArray:
+        """The columns [begin, end) of n positions in double, one after the other."""
+
+    # ---- what is known of the columns ------------------------------------------------------------
+
+    def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
+        """What a pass over the rows finds, but for a checksum; kept for who asks again."""
+        known, scan = self.__dict__.get("_scan", (None, None))
+        if scan is None or known is not weight:
+            scan = self._measure(weight)
+            self.__dict__["_scan"] = weight, scan
+        found: Scan = scan
+        return found
+
+    @abstractmethod
+    def _measure(self, weight: Array | None) -> Scan:
+        """The same, measured."""
+
+    @abstractmethod
+    def without_scan(self) -> DeviceRows:
+        """The same rows without what a scan has found."""
+
+    def statistics(self, weight: Array | None) -> ColumnStatistics:
+        return self.scan(weight).statistics
+
+    def extents(self, n_threads: int = 1) -> Extents:
+        known, _ = self.__dict__.get("_scan", (None, None))
+        return self.scan(known).extents
+
+    def is_finite(self, weight: Array | None, n_threads: int) -> bool:
+        """Whether no value is NaN or infinite."""
+        scan = self.scan(weight)
+        return not scan.n_missing.any() and bool(np.isfinite(scan.extents.largest).all())
+
+
+class DeviceDenseRows(DeviceRows):
+    """A dense matrix of float32 or float64, unit stride inside a row."""
+
+    def __init__(self, device: Device, values: DeviceArray) -> None:
+        self.device = device
+        self.values = values
+        size = values.dtype.itemsize
+        self._stride = int(values.strides[0]) // size if values.shape[0] > 1 else values.shape[1]
+        pack = 16 // size
+        self.is_wide = int(self._stride % pack == 0 and values.data.ptr % 16 == 0)
+        self.packs = -(-values.shape[1] // (pack if self.is_wide else 1))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (int(self.values.shape[0]), int(self.values.shape[1]))
+
+    def describe(self) -> str:
+        return f"dense {self.dtype}, {self.shape[0]} × {self.shape[1]}, on {self.device!r}"
+
+    def given(self, order: DeviceArray | None) -> tuple[Any, ...]:
+        return self.values, self._stride, self.shape[1], order
+
+    def _n(self, order: DeviceArray | None) -> int:
+        return self.shape[0] if order is None else len(order)
+
+    def score(self, w: Array, order: DeviceArray | None) -> DeviceArray:
+        n, n_columns = self._n(order), self.shape[1]
+        z = self.device.empty(n)
+        holds = int(n_columns <= _HELD)
+        grid = min(2 * self.device.n_blocks, -(-n * 8 // _THREADS))
+        given = n, self.is_wide, holds, self.device.put(w), z
+        self._launch(f"score_{self.type}", grid, *self.given(order), *given, shared=8 * n_columns * holds)
+        return z
+
+    def add(self, r: DeviceArray, order: DeviceArray | None) -> Array:
+        n, n_columns = self._n(order), self.shape[1]
+        n_parts = max(1, min(self.device.n_blocks, n // 16))
+        parts = self.device.empty((n_parts, n_columns))
+        grid = n_parts, -(-self.packs // _THREADS)
+        self._launch(
+            f"add_{self.type}", grid, *self.given(order), n, self.is_wide, r, parts, shared=_THREADS * 32
+        )
+        return self.sum_parts(parts)
+
+    def sum_parts(self, parts: DeviceArray, factor: float = 1.0) -> Array:
+        """The sum of vectors by column, on the host."""
+        n_parts, n_columns = parts.shape
+        out = self.device.empty(n_columns)
+        self._launch("sum_parts", -(-n_columns // _WARP), n_parts, n_columns, factor, parts, out)
+        return self.device.get(out)
+
+    def diagonal(self, queries: Any, degree: DeviceArray, curvature: float) -> Array:
+        chunks, degrees = queries.chunks(self.device.n_blocks), queries.sums(degree)
+        parts = self.device.empty((len(chunks) - 1, self.shape[1]))
+        given = chunks, queries.offsets, degree, degrees, parts
+        self._launch(f"diagonal_{self.type}", len(chunks) - 1, *self.given(queries.order), *given)
+        return np.maximum(self.sum_parts(parts, curvature), 0.0)
+
+    def turn(self, order: DeviceArray | None, n: int, begin: int, end: int) -> DeviceArray:
+        out = self.device.empty((end - begin, n))
+        grid = -(-n // _THREADS), end - begin
+        self._launch(f"turn_{self.type}", grid, *self.given(order), n, begin, out)
+        return out
+
+    def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
+        kept = index if isinstance(index, slice) else self.device.put(index)
+        with self.device.current():
+            return DenseRows(np.ascontiguousarray(self.device.get(self.values[kept])))
+
+    def without_scan(self) -> DeviceDenseRows:
+        return DeviceDenseRows(self.device, self.values)
+
+    def less(self, by_column: Array) -> DeviceDenseRows:
+        """The rows less a number for each column."""
+        with self.device.current():
+            return DeviceDenseRows(self.device, self.values - self.device.put(by_column, self.dtype))
+
+    def _measure(self, weight: Array | None) -> Scan:
+        n, n_columns = self.shape
+        n_parts = max(1, min(2 * self.device.n_blocks, n // 64))
+        found = self.device.empty((n_parts, len(_SCANNED), n_columns))
+        given = None if weight is None else self.device.put(weight)
+        self._launch(f"scan_{self.type}", n_parts, *self.given(None), n, given, found)
+        parts = dict(zip(_SCANNED, np.swapaxes(self.device.get(found), 0, 1), strict=True))
+        total = float(n) if weight is None else float(weight.sum())
+        longest = n_columns, -(-n // self.device.n_blocks) + self.device.n_blocks + 16
+        return _scan_of(parts, None, n, total, longest)
+
+
+class DeviceCsrRows(DeviceRows):
+    """A sparse matrix by rows, and, from the first use on, by columns."""
+
+    is_sparse: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        device: Device,
+        values: DeviceArray,
+        columns: DeviceArray,
+        offsets: DeviceArray,
+        n_columns: int,
+    ) -> None:
+        self.device = device
+        self.values = values
+        self.columns = columns
+        self.offsets = offsets
+        self.n_columns = n_columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (len(self.offsets) - 1, self.n_columns)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes + self.columns.nbytes + self.offsets.nbytes)
+
+    def describe(self) -> str:
+        share = 100.0 * len(self.values) / max(1, self.shape[0] * self.shape[1])
+        return (
+            f"CSR {self.dtype}, {self.shape[0]} × {self.shape[1]}, {share:.2g} % non-zero, "
+            f"on {self.device!r}"
+        )
+
+    def given(self, order: DeviceArray | None) -> tuple[Any, ...]:
+        return self.values, self.columns, self.offsets, order
+
+    @cached_property
+    def _by_column(self) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, Array]:
+        """Where each entry is in CSR and its row, by column; pieces, and the first of each column."""
+        device, xp = self.device, self.device.xp
+        offsets, columns = device.get(self.offsets), device.get(self.columns)
+        with device.current():
+            entry = xp.argsort(self.columns, kind="stable").astype(np.int64)
+            rows = device.put(np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(offsets)))
+            rows = rows[entry]
+        counts = np.bincount(columns, minlength=self.n_columns)
+        pieces_of = -(-counts // _PIECE)
+        first = np.concatenate([[0], np.cumsum(pieces_of)]).astype(np.int64)
+        starts = np.repeat(np.cumsum(counts) - counts, pieces_of)
+        starts += _PIECE * (np.arange(first[-1]) - np.repeat(first[:-1], pieces_of))
+        pieces = np.append(starts, len(columns)).astype(np.int64)
+        return entry, rows, device.put(pieces), device.put(first), first
+
+    def _pieces(self, name: str, *arguments: Any, by_warp: bool, factor: float = 1.0) -> Array:
+        """The sums over the pieces that a kernel finds, added up by column."""
+        entry, rows, pieces, first, _ = self._by_column
+        n_pieces = len(pieces) - 1
+        parts, out = self.device.zeros(max(1, n_pieces)), self.device.empty(self.n_columns)
+        grid = -(-n_pieces * (_WARP if by_warp else 1) // _THREADS)
+        given = self.values, entry, rows, pieces, n_pieces, *arguments, parts
+        self._launch(f"{name}_{self.type}", grid, *given)
+        self._launch("sum_pieces", -(-self.n_columns // _THREADS), first, self.n_columns, factor, parts, out)
+        return self.device.get(out)
+
+    def _by_row(self, by_position: DeviceArray, order: DeviceArray | None) -> DeviceArray:
+        """Numbers by row from those by position; 0 for rows without one."""
+        if order is None:
+            return by_position
+        found = self.device.zeros(self.shape[0], by_position.dtype)
+        with self.device.current():
+            found[order] = by_position
+        return found
+
+    def score(self, w: Array, order: DeviceArray | None) -> DeviceArray:
+        n = self.shape[0] if order is None else len(order)
+        z = self.device.empty(n)
+        grid = min(16 * self.device.n_blocks, -(-n * _WARP // _THREADS))
+        self._launch(f"score_csr_{self.type}", grid, *self.given(order), n, self.device.put(w), z)
+        return z
+
+    def add(self, r: DeviceArray, order: DeviceArray | None) -> Array:
+        return self._pieces("add_columns", self._by_row(r, order), by_warp=True)
+
+    def diagonal(self, queries: Any, degree: DeviceArray, curvature: float) -> Array:
+        degrees = queries.sums(degree)
+        given = self._by_row(degree, queries.order), self._by_row(queries.query, queries.order), degrees
+        return np.maximum(self._pieces("diagonal_columns", *given, by_warp=False, factor=curvature), 0.0)
+
+    def turn(self, order: DeviceArray | None, n: int, begin: int, end: int) -> DeviceArray:
+        out = self.device.zeros((end - begin, n))
+        self._launch(f"turn_csr_{self.type}", -(-n * _WARP // _THREADS), *self.given(order), n, begin, end, out)
+        return out
+
+    def stored(self, index: Array | slice, n_threads: int) -> Rows:
+        arrays = (self.device.get(one) for one in (self.values, self.columns, self.offsets))
+        return CsrRows(*arrays, self.n_columns).take(index)
+
+    def without_scan(self) -> DeviceCsrRows:
+        rows = DeviceCsrRows(self.device, self.values, self.columns, self.offsets, self.n_columns)
+        if "_by_column" in self.__dict__:  # nobody may write to the structure
+            rows.__dict__["_by_column"] = self._by_column
+        return rows
+
+    def _measure(self, weight: Array | None) -> Scan:
+        entry, rows, pieces, _, first = self._by_column
+        n_pieces, n = len(pieces) - 1, self.shape[0]
+        found = self.device.empty((len(_SCANNED), max(1, n_pieces)))
+        given = None if weight is None else self.device.put(weight)
+        grid = -(-n_pieces // _THREADS)
+        self._launch(
+            f"scan_columns_{self.type}", grid, self.values, entry, rows, pieces, n_pieces, given, found
+        )
+        parts = dict(zip(_SCANNED, self.device.get(found), strict=True))
+        total = float(n) if weight is None else float(weight.sum())
+        longest_row = int(np.diff(self.device.get(self.offsets)).max(initial=0))
+        longest = longest_row, _PIECE + int(np.diff(first).max(initial=0))
+        return _scan_of(parts, first, n, total, longest)
+
+
+
+def _scan_of(
+    parts: dict[str, Array], first: Array | None, n_rows: int, total: float, longest: tuple[int, int]
+) -> Scan:
+    """What parts have found, put together column by column.
+
+    Parameters
+    ----------
+    parts : dict of arrays
+        Moments: by block of rows and column, or by piece of a column.
+    first : int64 array (n_columns + 1,) or None
+        The first piece of each column; None of blocks.
+    n_rows, total : int, float
+        The rows, and their weight: what pieces lack of it has zeros.
+    longest : (int, int)
+        Additions one after the other behind a score, and behind a slope.
+    """
+    if first is None:
+        fold: Any = lambda ufunc, x, start: ufunc.reduce(x, axis=0)  # noqa: E731
+        spread_out: Any = lambda x: x  # noqa: E731
+    else:
+        held = np.flatnonzero(np.diff(first))
+
+        def fold(ufunc: Any, x: Array, start: float) -> Array:
+            found = np.full(len(first) - 1, start)
+            found[held] = ufunc.reduceat(x, first[held]) if held.size else 0.0
+            return found
+
+        def spread_out(x: Array) -> Array:
+            return np.repeat(x, np.diff(first))
+
+    def added(x: Array) -> Array:
+        return np.asarray(fold(np.add, x, 0.0))
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        weight = added(parts["weight"])
+        absent = np.maximum(total - weight, 0.0) if first is not None else np.zeros_like(weight)
+        whole = weight + absent
+        mean = np.where(whole > 0.0, added(parts["weight"] * parts["mean"]) / whole, 0.0)
+        away = parts["mean"] - spread_out(mean)
+        spread = added(parts["spread"] + parts["weight"] * away * away) + absent * mean * mean
+        variance = np.where(whole > 0.0, spread / whole, 0.0)
+        low, high = fold(np.minimum, parts["low"], np.inf), fold(np.maximum, parts["high"], -np.inf)
+        zero = np.where(absent > 0.0, 0.0, np.nan)
+        norms = np.sqrt(added(parts["square"]))
+    rounding = ((n_terms + SPARE) * UNIT for n_terms in longest)
+    return Scan(
+        ColumnStatistics(
+            total,
+            n_rows,
+            mean,
+            variance,
+            np.fmin(low, zero),
+            np.fmax(high, zero),
+            added(parts["nonzero"]).astype(np.int64),
+        ),
+        Extents(norms, np.asarray(fold(np.maximum, parts["largest"], 0.0)), *rounding),
+        added(parts["missing"]).astype(np.int64),
+        None,
+    )
