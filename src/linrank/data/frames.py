@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.system.device import is_on_device, to_host
+
 Array = NDArray[Any]
 LONGEST_NAME = 1 << 16  # characters of the name of a feature
 _BLOCK_ROWS = 4096
@@ -97,8 +99,10 @@ def as_array(values: Any, what: str) -> Array:
     """Return what a user gives as a NumPy array; ``what`` names it in errors.
 
     All that is no matrix of features enters here. What is under a mask is no value, so a masked
-    array that hides any is refused.
+    array that hides any is refused; one on a device is copied.
     """
+    if is_on_device(values):
+        return to_host(values)
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{what} is a masked array with masked values; fill or drop them first")
     return np.asarray(read_column(values))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data import frames
 from linrank.data.frames import read_only
+from linrank.system.device import is_on_device
 from linrank.system.resources import cached_property, check_fits, resolve
 
 if TYPE_CHECKING:
@@ -479,6 +480,10 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     """
     if isinstance(X, (DenseRows, CsrRows)):
         return X
+    if is_on_device(X):
+        from linrank.data.device_rows import rows_of_device_array  # few have a device
+
+        return rows_of_device_array(X)
     sparse = sys.modules.get("scipy.sparse")  # not loaded: X cannot be one of its matrices
     if sparse is not None and sparse.issparse(X):
         rows: Rows = _from_sparse(X)

@@ -458,7 +458,7 @@ class Problem:
         They are smoothed as in `objective`, or not at all if ``epsilon`` is None.
         """
         if self.is_on_device:
-            from linrank.cuda.losses import loss_on_device  # few have a device
+            from linrank.losses.device import loss_on_device  # few have a device
 
             return [loss_on_device(self.loss, self.pairs, self.rows.device, epsilon)]
         how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.cuda.device import Device, DeviceArray
+from linrank.system.device import Device, DeviceArray
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.system.resources import cached_property

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linrank.cuda.device import Device, DeviceArray
 from linrank.data.rows import (
     SPARE,
     UNIT,
@@ -20,6 +19,7 @@ from linrank.data.rows import (
     Scan,
     StreamedRows,
 )
+from linrank.system.device import Device, DeviceArray, as_device_array, device_of
 from linrank.system.resources import cached_property
 
 _THREADS = 256
@@ -43,6 +43,45 @@ def on_device(rows: Any, device: Device) -> DeviceRows:
         else:
             known[device] = DeviceDenseRows(device, values)
     return known[device]
+
+
+def rows_of_device_array(X: Any) -> DeviceRows:
+    """A matrix that lies on a device as rows, in place where its type and layout allow."""
+    xp = device_of("cuda").xp
+    if type(X).__module__.startswith("cupyx.scipy.sparse"):
+        csr = X.tocsr()
+        csr.sum_duplicates()
+        device, values = as_device_array(csr.data)
+        values = _as_float(device, values)
+        offsets = device.put(csr.indptr, np.int64)
+        return DeviceCsrRows(device, values, device.put(csr.indices, np.int32), offsets, csr.shape[1])
+    device, values = as_device_array(X)
+    if values.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {values.ndim}D array instead (shape {values.shape}); a matrix "
+            "has a row for each item"
+        )
+    for size, what in zip(values.shape, ("sample", "feature"), strict=True):
+        if size < 1:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={values.shape}) "
+                "while a minimum of 1 is required."
+            )
+    values = _as_float(device, values)
+    if values.strides[1] != values.itemsize or values.strides[0] % values.itemsize or values.strides[0] < 0:
+        with device.current():
+            values = xp.ascontiguousarray(values)
+    return DeviceDenseRows(device, values)
+
+
+def _as_float(device: Device, values: DeviceArray) -> DeviceArray:
+    """Values of float32 or float64: float16 becomes float32, integers and booleans float64."""
+    if values.dtype in (np.float32, np.float64):
+        return values
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"X must be a matrix of real numbers, got the type {values.dtype}")
+    with device.current():
+        return values.astype(np.float32 if values.dtype == np.float16 else np.float64)
 
 
 class DeviceRows(StreamedRows):

@@ -21,7 +21,8 @@ DeviceArray = Any  # cupy.ndarray
 
 _NAME = re.compile(r"cuda(?::([0-9]{1,3}))?")
 _INSTALL = "pip install 'linrank[cuda]', or CuPy for the CUDA release of the driver"
-_FOLDERS = (Path(__file__).parent / "kernels", Path(__file__).parents[3] / "core" / "cuda")
+# Of the kernels: as installed, and in a clone.
+_FOLDERS = (Path(__file__).parents[1] / "_cuda", Path(__file__).parents[3] / "core" / "cuda")
 _OPTIONS = ("-std=c++17",)
 _SHARED = 48 << 10  # bytes of shared memory that a kernel may take without asking
 
@@ -32,9 +33,8 @@ def check_device(name: Any) -> None:
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:1' and so on, got {name!r}")
 
 
-@cache
 def device_of(name: str) -> Device:
-    """The device of this name, which is not "cpu".
+    """The device of this name, which is not "cpu": one object for each, whatever it is called.
 
     Raises
     ------
@@ -56,7 +56,40 @@ def device_of(name: str) -> Device:
         ) from None
     if index >= n_devices:
         raise DeviceError(f"device={name!r}: there are {n_devices} CUDA devices, counted from 0")
-    return Device(cupy, index)
+    return _device(cupy, index)
+
+
+@cache
+def _device(xp: Any, index: int) -> Device:
+    return Device(xp, index)
+
+
+_CUDA, _CUDA_MANAGED = 2, 13  # kinds of devices by DLPack
+
+
+def is_on_device(values: Any) -> bool:
+    """Whether an array of another library lies on a CUDA device."""
+    if type(values).__module__.startswith("cupyx.scipy.sparse"):
+        return True
+    kind = getattr(values, "__dlpack_device__", None)
+    if kind is not None:
+        return int(kind()[0]) in (_CUDA, _CUDA_MANAGED)
+    return hasattr(values, "__cuda_array_interface__")
+
+
+def as_device_array(values: Any) -> tuple[Device, DeviceArray]:
+    """An array that lies on a device as one of CuPy, which shares its memory; and the device."""
+    xp = device_of("cuda").xp
+    if not isinstance(values, xp.ndarray):
+        has_interface = hasattr(values, "__cuda_array_interface__")
+        values = xp.asarray(values) if has_interface else xp.from_dlpack(values)
+    return device_of(f"cuda:{values.device.id}"), values
+
+
+def to_host(values: Any) -> NDArray[Any]:
+    """A copy on the host of an array that lies on a device."""
+    device, array = as_device_array(values)
+    return device.get(array)
 
 
 class Device:
@@ -121,6 +154,11 @@ class Device:
                 f"{what} would take {describe_bytes(n_bytes)} on {self!r}, which has "
                 f"{describe_bytes(free)} free; use fewer rows, float32, a larger device, or device='cpu'"
             )
+
+    def is_finite(self, array: DeviceArray) -> bool:
+        """Whether no value is NaN or infinite."""
+        with self._device:
+            return bool(self.xp.isfinite(array).all())
 
     # ---- kernels ---------------------------------------------------------------------------------
 

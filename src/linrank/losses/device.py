@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from linrank.cuda.device import Device, DeviceArray
-from linrank.cuda.queries import SHORT, TILE, DeviceQueries, ShortQueries
-from linrank.cuda.rows import DeviceDenseRows, DeviceRows
+from linrank.system.device import Device, DeviceArray
+from linrank.losses.device_queries import SHORT, TILE, DeviceQueries, ShortQueries
+from linrank.data.device_rows import DeviceDenseRows, DeviceRows
 from linrank.data.rows import UNIT, Array
 from linrank.losses.base import HingeKind, HuberKind, ScoreLoss, SquaredHingeKind
 from linrank.pairs import Pairs

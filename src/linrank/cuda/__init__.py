@@ -1,1 +1,0 @@
-"""Rows, losses and metrics on a CUDA device, by CuPy and the kernels of ``core/cuda``."""
