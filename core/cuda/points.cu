@@ -45,6 +45,9 @@ struct Margin {
     }
 };
 
+/// A sum that rounding may have taken below 0; what is no number stays none.
+__device__ double nonnegative(double x) { return x < 0.0 ? 0.0 : x; }
+
 /// What the queries tell, summed over those of each block. `long_depth` bounds the additions behind a sum of queries
 /// longer than `longest`; of others it is their length.
 extern "C" __global__ void summarize(PROBLEM, i64 n_queries, i64 longest, double long_depth, i64 kind, double epsilon,
@@ -59,13 +62,13 @@ extern "C" __global__ void summarize(PROBLEM, i64 n_queries, i64 longest, double
         const double depth = n > longest ? long_depth : n + 2.0;
         const bool is_counted = !u && !gain;
         const Margin m(rows, outer, 1.0, weight, n, depth, is_counted);
-        const double slacks = fmax(0.0, m.slacks);
+        const double slacks = nonnegative(m.slacks);
         sums[t_slacks] += slacks;
         sums[t_violations] += m.violations;
         sums[t_slacks_error] += m.error.slacks;
         sums[t_slopes] += rows[m_slopes];
         if (kind == squared_hinge) {
-            sums[t_value] += fmax(0.0, m.squares);
+            sums[t_value] += nonnegative(m.squares);
             sums[t_curvature] += 2.0 * m.violations;
             sums[t_value_error] += m.error.squares;
             sums[t_dual_error] += m.error.duals;
@@ -78,9 +81,10 @@ extern "C" __global__ void summarize(PROBLEM, i64 n_queries, i64 longest, double
         } else {
             // Of large slacks the difference of squares keeps no digit; but h_ε is at most ε/2 below the hinge.
             const Margin in(rows, inner, 1.0 - epsilon, weight, n, depth, is_counted);
-            const double half = 0.5 / epsilon, floor = fmax(0.0, slacks - epsilon * m.violations);
-            sums[t_value] += fmax(floor, half * (m.squares - in.squares));
-            sums[t_inner_slacks] += fmax(0.0, in.slacks);
+            const double half = 0.5 / epsilon, floor = nonnegative(slacks - epsilon * m.violations);
+            const double difference = half * (m.squares - in.squares);
+            sums[t_value] += difference < floor ? floor : difference;
+            sums[t_inner_slacks] += nonnegative(in.slacks);
             sums[t_curvature] += (m.violations - in.violations) / epsilon;
             sums[t_value_error] += half * (m.error.squares + in.error.squares) + m.error.slacks;
             sums[t_dual_error] += m.error.duals + in.error.duals;

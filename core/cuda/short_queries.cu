@@ -79,11 +79,13 @@ extern "C" __global__ void sweep_queries(PROBLEM, const int *queries, i64 kind, 
     sums.has_table = LevelSums::table_size(n, k, 2 * n_vectors) <= room;
 
     // The place of a row is the number of rows before it: so many comparisons cost less than a sort for so few rows.
+    double is_void = 0;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         raw[i] = z[begin + i];
-        row[i] = i;  // of scores that are no numbers some places stay without a row
+        row[i] = i;  // with scores that are no numbers, some places stay without a row
+        if (raw[i] != raw[i]) is_void = 1;
     }
-    __syncthreads();
+    is_void = block_max(is_void, scratch);
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         const double own = raw[i];
         int place = 0;
@@ -93,7 +95,7 @@ extern "C" __global__ void sweep_queries(PROBLEM, const int *queries, i64 kind, 
     }
     __syncthreads();
     // Pairs see differences of scores only: about the median, which no far row drags away, they keep their digits.
-    const double median = raw[row[n / 2]];
+    const double median = is_void > 0 ? nan("") : raw[row[n / 2]];
     const double largest = fmax(fabs(raw[row[0]] - median), fabs(raw[row[n - 1]] - median));
     const double grid = grid_of(kind, problem.is_counted(), n, largest);
     for (int t = threadIdx.x; t < n; t += blockDim.x) {

@@ -21,7 +21,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
-using std::fabs, std::fmax, std::fmin, std::fma, std::fmod, std::frexp, std::ldexp, std::max, std::min;
+using std::fabs, std::fmax, std::fmin, std::fma, std::fmod, std::frexp, std::ldexp, std::max, std::min, std::nan;
 
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
 struct alignas(16) int4 { int x, y, z, w; };

@@ -5,7 +5,6 @@ Its arrays do not mix with those of NumPy, as on a device, and new memory holds 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import re
@@ -39,6 +38,13 @@ class ndarray(np.ndarray):
     def get(self) -> np.ndarray:
         return np.array(_plain(self))
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    @property
+    def device(self) -> Any:
+        return types.SimpleNamespace(id=0)
+
     @property
     def data(self) -> Any:
         return types.SimpleNamespace(ptr=_plain(self).ctypes.data)
@@ -71,6 +77,14 @@ def full(shape: Any, value: Any, dtype: Any) -> Any:
 
 def zeros(shape: Any, dtype: Any = np.float64) -> Any:
     return full(shape, 0, dtype)
+
+
+def isfinite(values: Any) -> Any:
+    return np.isfinite(values)
+
+
+def argmin(values: Any) -> Any:
+    return np.argmin(_plain(values))
 
 
 def argsort(values: Any, kind: Any = None) -> Any:
@@ -179,12 +193,31 @@ class _RuntimeError(RuntimeError):
     pass
 
 
+class _Stream:
+    def __init__(self, non_blocking: bool = False) -> None:
+        self.ptr = 0
+
+    def synchronize(self) -> None:
+        pass
+
+
+def _alloc_pinned_memory(n_bytes: int) -> Any:
+    kind = ctypes.c_ubyte * n_bytes
+    return type("Pinned", (kind,), {"ptr": property(ctypes.addressof)})()
+
+
+def _memcpy_async(to: int, source: int, n_bytes: int, kind: int, stream: int) -> None:
+    ctypes.memmove(to, source, n_bytes)
+
+
 cuda = types.SimpleNamespace(
     Device=_Device,
+    Stream=_Stream,
+    alloc_pinned_memory=_alloc_pinned_memory,
     runtime=types.SimpleNamespace(
         getDeviceCount=lambda: 1,
+        memcpyAsync=_memcpy_async,
         memGetInfo=lambda: (8 << 30, 16 << 30),
         CUDARuntimeError=_RuntimeError,
     ),
 )
-_ = contextlib

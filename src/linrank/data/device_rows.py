@@ -89,6 +89,7 @@ class DeviceRows(StreamedRows):
 
     device: Device
     values: DeviceArray
+    offsets: DeviceArray  # of CSR
     hessian_price = 12  # by columns, as many products; a Cholesky factor is made on the host
 
     @property
@@ -167,7 +168,17 @@ class DeviceRows(StreamedRows):
     def is_finite(self, weight: Array | None, n_threads: int) -> bool:
         """Whether no value is NaN or infinite."""
         scan = self.scan(weight)
-        return not scan.n_missing.any() and bool(np.isfinite(scan.extents.largest).all())
+        return bool(not scan.n_missing.any() and np.isfinite(scan.extents.largest).all())
+
+    def first_bad_row(self) -> tuple[int, Rows]:
+        """The first row with a value that is NaN or infinite, and its number; or row 0."""
+        xp = self.device.xp
+        with self.device.current():
+            entry = int(xp.argmin(xp.isfinite(self.values).ravel()))
+        row = entry // self.shape[1]
+        if self.is_sparse:
+            row = int(np.searchsorted(self.device.get(self.offsets), entry, side="right")) - 1
+        return row, self.stored(slice(row, row + 1), 1)
 
 
 class DeviceDenseRows(DeviceRows):

@@ -251,6 +251,7 @@ class Stored(Priced):
     """What rows in memory have in common: their products, and how exact these are."""
 
     core: Any
+    device: ClassVar[Any] = None
     values: Array
     __dict__: dict[str, Any]
 
@@ -659,6 +660,9 @@ def check_values(
     n_jobs: int | None = None,
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
+    first = 0
+    if rows.device is not None:  # the row at fault is enough
+        first, rows = rows.first_bad_row()
     place = _core.first_non_finite(rows.core, resolve(n_jobs))
     infinity = None if place is None else first_place(rows, np.isinf)
     if place is None or (missing and infinity is None):
@@ -670,7 +674,7 @@ def check_values(
     row, column = infinity if missing and infinity is not None else place
     name = f" ({names[column]!r})" if names else ""
     raise ValueError(
-        f"Input X contains {what} at row {row}, column {column}{name}; "
+        f"Input X contains {what} at row {first + row}, column {column}{name}; "
         f"linrank needs finite values: {remedy}"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,10 @@ _INSTALL = "pip install 'linrank[cuda]', or CuPy for the CUDA release of the dri
 # Of the kernels: as installed, and in a clone.
 _FOLDERS = (Path(__file__).parents[1] / "_cuda", Path(__file__).parents[3] / "core" / "cuda")
 _OPTIONS = ("-std=c++17",)
+_LARGE = 64 << 20  # bytes of an array that goes up in pieces
+_PIECE = 4 << 20
+_UPLOADERS = 8  # threads
+_TO_DEVICE = 1  # cudaMemcpyHostToDevice
 _SHARED = 48 << 10  # bytes of shared memory that a kernel may take without asking
 
 
@@ -129,7 +134,32 @@ class Device:
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
         """An array of the host, or of the device, as one of the device in C order."""
         with self._device:
+            if isinstance(values, np.ndarray) and values.nbytes >= _LARGE and dtype is None:
+                return self._put_in_pieces(np.ascontiguousarray(values))
             return self.xp.ascontiguousarray(self.xp.asarray(values, dtype=dtype))
+
+    def _put_in_pieces(self, values: NDArray[Any]) -> DeviceArray:
+        """The same of a large one: threads fill pinned memory, which goes up at three times the speed."""
+        out = self.xp.empty(values.shape, values.dtype)
+        source, n_bytes = values.reshape(-1).view(np.uint8), values.nbytes
+        runtime = self.xp.cuda.runtime
+
+        def upload(first: int) -> None:
+            with self._device:
+                pinned = [self.xp.cuda.alloc_pinned_memory(_PIECE) for _ in range(2)]
+                streams = [self.xp.cuda.Stream(non_blocking=True) for _ in pinned]
+                for turn, begin in enumerate(range(first, n_bytes, _PIECE * _UPLOADERS)):
+                    memory, stream = pinned[turn % 2], streams[turn % 2]
+                    stream.synchronize()  # its last piece has gone
+                    size = min(_PIECE, n_bytes - begin)
+                    np.frombuffer(memory, np.uint8, size)[:] = source[begin : begin + size]
+                    runtime.memcpyAsync(out.data.ptr + begin, memory.ptr, size, _TO_DEVICE, stream.ptr)
+                for stream in streams:
+                    stream.synchronize()
+
+        with ThreadPoolExecutor(_UPLOADERS) as pool:
+            list(pool.map(upload, range(0, _PIECE * _UPLOADERS, _PIECE)))
+        return out
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> DeviceArray:
         with self._device:
