@@ -99,6 +99,28 @@ class Queries:
             None if self.ids is None else self.ids[which],
         )
 
+    def of_rows(self, index: Array) -> Queries | None:
+        """The queries of some rows alone, at little cost; None where they are to be found by `of`.
+
+        That is where the rows do not ascend, queries are cut, or their rows are not together.
+
+        Examples
+        --------
+        >>> queries = Queries.of([0, 1, 0, 2], qid=[5, 5, 6, 7])
+        >>> queries.of_rows(np.array([0, 1, 3])).offsets, queries.of_rows(np.array([0, 2]))
+        (array([0, 2, 3]), None)
+        """
+        is_plain = self.order is None and len(index) > 0 and index[0] >= 0
+        if not is_plain or (index[1:] <= index[:-1]).any():
+            return None
+        n_kept = np.diff(np.searchsorted(index, self.offsets))
+        which = np.flatnonzero(n_kept)
+        if not np.array_equal(n_kept[which], np.diff(self.offsets)[which]):
+            return None
+        offsets = np.concatenate([[0], np.cumsum(n_kept[which])])
+        ids = None if self.ids is None else self.ids[which]
+        return Queries(offsets, None, self.levels[index], self.n_levels[which], ids)
+
     def gather(self, a: Array) -> Array:
         """Return ``a``, given by row, by position (``a`` itself if rows are positions)."""
         return a if self.order is None else a[self.order]
