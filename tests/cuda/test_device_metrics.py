@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,16 @@ def test_labels_go_up_once_and_values_by_query_come_back(device, monkeypatch):
     check_alike(again, first)
     for names in (["map"], ["ndcg@10", "err"]):  # other measures of the same labels
         check_alike(evaluate(data, scores, metrics=names), evaluate(data, s, metrics=names))
+
+
+def test_queries_travel_without_what_lies_on_a_device(device):
+    y, s, qid = problem(8, "grades", "distinct", 5)
+    data = Dataset.of(np.ones((len(y), 1)), y, qid=qid)
+    evaluate(data, device.put(s), metrics="map")
+    copy = pickle.loads(pickle.dumps(data.queries))
+    assert len(vars(data.queries)) > len(vars(copy))
+    assert_array_equal(copy.order, data.queries.order)
+    assert not copy.levels.flags.writeable
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])

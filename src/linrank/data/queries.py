@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class Queries:
             found = getattr(self, name)
             if found is not None:
                 object.__setattr__(self, name, frames.read_only(found))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what is cached, which may lie on a device.
+        return type(self), tuple(getattr(self, one.name) for one in fields(self))
 
     @property
     def n_rows(self) -> int:
