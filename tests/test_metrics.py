@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ import linrank
 import reference
 from hypothesis_profiles import examples
 from linrank import concordance_index
+from linrank.data.words import Comments
 from linrank.metrics import convention, evaluate, parse, rank_within_queries
 
 RULES = ("stable", "average", "pessimistic", "docid")
@@ -313,6 +315,24 @@ def test_ranks_of_long_queries(n, kind):
     expected = np.empty(n, dtype=int)
     expected[np.argsort(-scores, kind="stable")] = np.arange(1, n + 1)
     assert rank_within_queries(scores).tolist() == expected.tolist()
+
+
+def test_a_data_set_brings_its_queries():
+    data = linrank.make_ranking(9, (3, 12), 4, random_state=1)
+    scores = np.random.default_rng(0).normal(size=data.n_rows).round(1)
+    for rules in ("linrank", "trec_eval"):
+        found = evaluate(data, scores, convention=rules)
+        expected = evaluate(data.labels, scores, qid=data.qid, convention=rules)
+        assert dict(found) == dict(expected)
+        assert_array_equal(found.query_ids, expected.query_ids)
+    for more in ({"qid": data.qid}, {"group": [data.n_rows]}):
+        with pytest.raises(ValueError, match=f"{next(iter(more))} is part of the data set"):
+            evaluate(data, scores, **more)
+    ids = np.random.default_rng(1).permutation(data.n_rows).astype(str)
+    named = replace(data, comments=Comments.of([f"#docid = {one}" for one in ids]))
+    found = evaluate(named, np.zeros(data.n_rows), convention="trec_eval")
+    rules = {"qid": data.qid, "convention": "trec_eval", "docid": ids}
+    assert dict(found) == dict(evaluate(data.labels, np.zeros(data.n_rows), **rules))
 
 
 def test_relevance_of_negative_labels_is_that_of_the_label():

@@ -57,6 +57,44 @@ def test_equals_definition(case):
     assert (queries.order is None) == (runs == len(ids))
 
 
+@examples(200)
+@given(scored_queries(max_rows=30), st.data())
+def test_queries_of_some_rows_are_those_of_their_labels(case, data):
+    """Whole queries need not be grouped anew; whatever else is asked for is."""
+    sorted_rows = np.argsort(case.qid, kind="stable")
+    together = data.draw(st.booleans())
+    qid = case.qid[sorted_rows] if together else case.qid
+    whole = Queries.of(case.labels, qid)
+    ids = list(dict.fromkeys(qid.tolist()))
+    taken = data.draw(st.sets(st.sampled_from(ids)))
+    index = np.flatnonzero([one in taken for one in qid.tolist()])
+    cut, turned = data.draw(st.booleans()), data.draw(st.booleans())
+    index = index[1:] if cut else index
+    index = index[::-1] if turned else index
+    expected = Queries.of(case.labels[index], qid[index]) if index.size else None
+    found = whole.of_rows(index)
+    if whole.order is None and index.size and not cut and not (turned and len(index) > 1):
+        assert found is not None
+    if found is not None:
+        for name in ("offsets", "order", "levels", "n_levels", "ids"):
+            one, other = getattr(found, name), getattr(expected, name)
+            assert (one is None) == (other is None), name
+            assert one is None or (one.dtype == other.dtype and one.tolist() == other.tolist())
+
+
+def test_data_sets_of_whole_queries_are_grouped_already():
+    data = linrank.make_ranking(6, (3, 5), 4, random_state=0)
+    of_row = data.queries.query_of_rows()
+    part = data.select(np.flatnonzero((of_row == 1) | (of_row == 4)))
+    assert "queries" in part.__dict__
+    expected = Queries.of(part.labels, part.qid)
+    assert part.queries.ids.tolist() == expected.ids.tolist()
+    assert part.queries.levels.tolist() == expected.levels.tolist()
+    for index in ([0, 1], [-1], slice(0, 2), of_row == 2):
+        part = data.select(index)
+        assert part.queries.levels.tolist() == Queries.of(part.labels, part.qid).levels.tolist()
+
+
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
     queries, one = case.queries, Queries.of(case.labels)

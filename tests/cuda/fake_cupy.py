@@ -91,6 +91,22 @@ def argsort(values: Any, kind: Any = None) -> Any:
     return _here(np.argsort(_plain(values), kind=kind))
 
 
+def arange(*ends: Any) -> Any:
+    return _here(np.arange(*ends))
+
+
+def cumsum(values: Any) -> Any:
+    return _here(np.cumsum(_plain(values)))
+
+
+def concatenate(parts: Any) -> Any:
+    return _here(np.concatenate([_plain(part) for part in parts]))
+
+
+def searchsorted(values: Any, wanted: Any, side: str = "left") -> Any:
+    return _here(np.searchsorted(_plain(values), _plain(wanted), side))
+
+
 def repeat(values: Any, n: Any) -> Any:
     return _here(np.repeat(_plain(values), _plain(n)))
 

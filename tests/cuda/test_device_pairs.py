@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linrank.data import device_queries
 from linrank.data.device_rows import on_device
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.losses import device as losses
-from linrank.losses import device_queries
 from linrank.losses.base import loss_of_pairs
 from linrank.losses.device import loss_on_device
 from linrank.pairs import Pairs

@@ -278,12 +278,18 @@ class Dataset:
             index = index.astype(np.int64)
         names = ("labels", "qid", "weight", "position")
         arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
-        return replace(
+        part = replace(
             self,
             rows=self.rows.take(index),
             comments=None if self.comments is None else self.comments.select(index),
             **{name: array[index] for name, array in arrays.items()},
         )
+        known: Queries | None = self.__dict__.get("queries")
+        if known is not None and not isinstance(index, slice) and index.dtype.kind in "iu":
+            queries = known.of_rows(index)
+            if queries is not None:  # as folds have them: nothing to be grouped anew
+                part.__dict__["queries"] = queries
+        return part
 
     def __repr__(self) -> str:
         """Where it is from and how it is stored; the arrays themselves would fill pages."""

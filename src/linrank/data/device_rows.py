@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ _THREADS = 256
 _WARP = 32
 _HELD = 4096  # weights that a block keeps in shared memory
 _PIECE = 2048  # entries of a column that one warp adds up
+_TAKEN = 28  # bytes beside its value while an entry is copied
 _SCANNED = ("weight", "mean", "spread", "low", "high", "square", "largest", "nonzero", "missing")
 
 
@@ -118,7 +120,18 @@ class DeviceRows(StreamedRows):
     def _positions(self, order: Array | None) -> DeviceArray | None:
         return None if order is None else self.device.put(order, np.int32)
 
+    def score_matrix(self, coefs: Array, n_threads: int) -> Iterator[DeviceArray]:
+        """The scores of one model after the other, on the device: a matrix might not fit there."""
+        return (self.score(coef, None) for coef in coefs)
+
     # ---- products with vectors of the device -----------------------------------------------------
+
+    @abstractmethod
+    def take(self, index: Array | slice) -> DeviceRows:
+        """Some of the rows, on the device too."""
+
+    def _check_copy(self, n_bytes: int, n_rows: int) -> None:
+        self.device.check_fits(n_bytes, f"a copy of {n_rows:,} of the rows {self.describe()}")
 
     @abstractmethod
     def score(self, w: Array, order: DeviceArray | None) -> DeviceArray:
@@ -246,9 +259,16 @@ class DeviceDenseRows(DeviceRows):
         return out
 
     def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
-        kept = index if isinstance(index, slice) else self.device.put(index)
+        return DenseRows(self.device.get(self.take(index).values))
+
+    def take(self, index: Array | slice) -> DeviceDenseRows:
+        kept: Any = index
+        if not isinstance(index, slice):
+            kept = np.flatnonzero(index) if index.dtype == bool else index
+            self._check_copy(len(kept) * self.shape[1] * self.dtype.itemsize, len(kept))
+            kept = self.device.put(kept)
         with self.device.current():
-            return DenseRows(np.ascontiguousarray(self.device.get(self.values[kept])))
+            return DeviceDenseRows(self.device, self.device.xp.ascontiguousarray(self.values[kept]))
 
     def without_scan(self) -> DeviceDenseRows:
         return DeviceDenseRows(self.device, self.values)
@@ -365,8 +385,24 @@ class DeviceCsrRows(DeviceRows):
         return out
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
-        arrays = (self.device.get(one) for one in (self.values, self.columns, self.offsets))
-        return CsrRows(*arrays, self.n_columns).take(index)
+        taken = self.take(index)
+        values, columns, offsets = map(self.device.get, (taken.values, taken.columns, taken.offsets))
+        return CsrRows(values, columns, offsets, self.n_columns)
+
+    def take(self, index: Array | slice) -> DeviceCsrRows:
+        device, xp = self.device, self.device.xp
+        kept = device.put(np.arange(self.shape[0])[index])
+        with device.current():
+            begins = self.offsets[kept]
+            ends = xp.cumsum(self.offsets[kept + 1] - begins)
+            offsets = xp.concatenate([xp.zeros(1, np.int64), ends])
+            n_entries = int(offsets[-1])
+            self._check_copy(n_entries * (self.dtype.itemsize + _TAKEN), len(kept))
+            entry = xp.arange(n_entries)
+            row = xp.searchsorted(ends, entry, side="right")
+            entry += (begins - offsets[:-1])[row]
+            values, columns = self.values[entry], self.columns[entry]
+        return DeviceCsrRows(device, values, columns, offsets, self.n_columns)
 
     def without_scan(self) -> DeviceCsrRows:
         rows = DeviceCsrRows(self.device, self.values, self.columns, self.offsets, self.n_columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ class Queries:
             if found is not None:
                 object.__setattr__(self, name, frames.read_only(found))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what is cached, which may lie on a device.
+        return type(self), tuple(getattr(self, one.name) for one in fields(self))
+
     @property
     def n_rows(self) -> int:
         return len(self.levels)
@@ -98,6 +102,28 @@ class Queries:
             self.n_levels[which],
             None if self.ids is None else self.ids[which],
         )
+
+    def of_rows(self, index: Array) -> Queries | None:
+        """The queries of some rows alone, at little cost; None where they are to be found by `of`.
+
+        That is where the rows do not ascend, queries are cut, or their rows are not together.
+
+        Examples
+        --------
+        >>> queries = Queries.of([0, 1, 0, 2], qid=[5, 5, 6, 7])
+        >>> queries.of_rows(np.array([0, 1, 3])).offsets, queries.of_rows(np.array([0, 2]))
+        (array([0, 2, 3]), None)
+        """
+        is_plain = self.order is None and len(index) > 0 and index[0] >= 0
+        if not is_plain or (index[1:] <= index[:-1]).any():
+            return None
+        n_kept = np.diff(np.searchsorted(index, self.offsets))
+        which = np.flatnonzero(n_kept)
+        if not np.array_equal(n_kept[which], np.diff(self.offsets)[which]):
+            return None
+        offsets = np.concatenate([[0], np.cumsum(n_kept[which])])
+        ids = None if self.ids is None else self.ids[which]
+        return Queries(offsets, None, self.levels[index], self.n_levels[which], ids)
 
     def gather(self, a: Array) -> Array:
         """Return ``a``, given by row, by position (``a`` itself if rows are positions)."""

@@ -479,7 +479,7 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     TypeError, ValueError
         With the row and the column of the first value at fault, where there is one.
     """
-    if isinstance(X, (DenseRows, CsrRows)):
+    if isinstance(X, (DenseRows, CsrRows)) or (isinstance(X, StreamedRows) and X.device):
         return X
     if is_on_device(X):
         from linrank.data.device_rows import rows_of_device_array  # few have a device
@@ -778,8 +778,8 @@ class StreamedRows(Priced, ABC):
         """Some of the rows, as of stored rows: in memory, or left where all of them are."""
         return self.stored(index, 1)
 
-    def score_matrix(self, coefs: Array, n_threads: int) -> Array:
-        """``(n_models, n_rows)``: the scores of several models."""
+    def score_matrix(self, coefs: Array, n_threads: int) -> Any:
+        """``(n_models, n_rows)``: the scores of several models, one after the other."""
         return np.array([self.scores(coef, None, n_threads) for coef in coefs])
 
     def statistics(self, weight: Array | None) -> ColumnStatistics:

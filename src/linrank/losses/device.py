@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from linrank.system.device import Device, DeviceArray
-from linrank.losses.device_queries import SHORT, TILE, DeviceQueries, ShortQueries
+from linrank.data.device_queries import SHORT, TILE, DeviceQueries, ShortQueries
 from linrank.data.device_rows import DeviceDenseRows, DeviceRows
 from linrank.data.rows import UNIT, Array
 from linrank.losses.base import HingeKind, HuberKind, ScoreLoss, SquaredHingeKind
 from linrank.pairs import Pairs
+from linrank.system.device import Device, DeviceArray
 from linrank.system.resources import cached_property
 
 _THREADS = 256

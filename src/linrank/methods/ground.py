@@ -16,7 +16,8 @@ from linrank.data.queries import query_weights, varying_columns
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.methods.base import Description, Task, Trained
-from linrank.metrics import convention, evaluate, parse, parse_scoring
+from linrank.metrics import convention, parse, parse_scoring
+from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
 from linrank.solvers.result import distance_text
@@ -277,8 +278,8 @@ class Monitor:
         rules = convention("linrank", ties="stable" if w.any() else "average")
         for key, data in zip(self.keys, self._sets, strict=True):
             scores = model.predict(data.rows, n_jobs=self._n_jobs)
-            values = evaluate(
-                data.labels, scores, qid=data.qid, metrics=(self._scoring,), convention=rules
+            values = evaluate_queries(
+                data.queries, data.labels, scores, metrics=self._scoring, convention=rules
             )
             self.history[key].append(float(values[self._scoring]))
         if self._sets:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, as_labels, as_vector, as_weights, check_finite
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
@@ -26,6 +27,7 @@ from linrank.metrics.measures import (
     parse,
     valid_forms,
 )
+from linrank.system.device import is_on_device
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
@@ -49,10 +51,16 @@ def evaluate(
 
     Rows are ranked inside each query by descending score.
 
+    Scores that lie on a CUDA device (CuPy, torch, anything with DLPack) are ranked there, and only
+    the values by query come back. The host downloads them where that is impossible: for measures of
+    pairs (``auc``, ``kendall_tau``, ``pairwise_accuracy`` and so on) and of rows, for metrics of
+    yours, for ties broken by ``docid`` or by label, and where a query has more than 8,192 rows.
+
     Parameters
     ----------
-    y : array (n_rows,)
-        Labels, finite; higher is better.
+    y : array (n_rows,) or Dataset
+        Labels, finite; higher is better. A data set has query ids of its own, and remembers its
+        queries, also on a device: pass it where many models score the same rows.
     scores : array (n_rows,)
         Scores, not NaN; higher is better.
     qid : array (n_rows,), optional
@@ -74,7 +82,7 @@ def evaluate(
         who comes first among equal scores, what a query without relevant rows counts, and so on.
     docid : array (n_rows,), optional
         Document ids, which break ties under ``trec_eval``. Without them the row number is the id,
-        so that the later row comes first.
+        so that the later row comes first. A data set may have ids of its own.
     n_jobs : int, optional
         Threads; None uses all cores. Results do not depend on it.
 
@@ -87,11 +95,19 @@ def evaluate(
     >>> result.per_query["mrr"]
     array([1. , 0.5])
     """
-    labels = as_labels(y)
-    if len(labels) == 0:
-        raise ValueError("y is empty: there is nothing to evaluate")
     is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
-    queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
+    if isinstance(y, Dataset):
+        for name, given in (("qid", qid), ("group", group)):
+            if given is not None:
+                raise ValueError(f"{name} is part of the data set; leave it out")
+        labels, queries, is_unsaid = y.labels, y.queries, is_unsaid and y.qid is None
+        if docid is None and named_convention(convention).ties == "docid":
+            docid = y.all_docids
+    else:
+        labels = as_labels(y)
+        if len(labels) == 0:
+            raise ValueError("y is empty: there is nothing to evaluate")
+        queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
     measures = measures_of(metrics)
     if is_unsaid and any(isinstance(m, TruncatedMeasure | MeanNDCG) for m in measures):
         levels = int(queries.n_levels[0])
@@ -119,6 +135,12 @@ def evaluate_queries(
     """
     chosen = named_convention(convention)
     measures = measures_of(metrics)
+    if is_on_device(scores) and n_ranked is None:
+        from linrank.metrics.device import evaluate_there  # few have a device
+
+        found = evaluate_there(queries, labels, scores, measures, chosen, docid, n_jobs)
+        if found is not None:
+            return found
     scores = as_scores(scores, len(labels), chosen)
     check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.kernel]
@@ -133,7 +155,7 @@ def evaluate_queries(
         queries.n_levels,
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
         n_ranked,
-        [_kernel(m, chosen, y_max) for m in kernels],
+        [_core.Measure(**choices_of(m, chosen, y_max)) for m in kernels],
         _core.Ties[chosen.ties],
         "pairs" in counted,
         not counted.isdisjoint(("dominating", "dominated")),
@@ -221,27 +243,27 @@ def mean_of(values: Array) -> float:
     return float((sums[-1] + np.add.accumulate(lost)[-1]) / len(taken))
 
 
-def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure:
-    """The measure with every open choice decided, as the core takes it."""
+def choices_of(measure: Measure, chosen: Convention, y_max: float) -> dict[str, Any]:
+    """The measure with every open choice decided: what one of the core is made of."""
 
     def choose(option: str, default: Any) -> Any:
         given = getattr(measure, option, None)
         return default if given is None else given
 
     empty = choose("empty", chosen.empty)
-    return _core.Measure(
-        kind=_core.Kind[measure.kernel],
-        k=choose("k", 0),
-        gain=_core.Gain[choose("gain", chosen.gain)],
-        discount=_core.Discount[choose("discount", chosen.discount)],
-        relevant_from=float(choose("rel", chosen.relevant_from)),
-        y_max=float(choose("y_max", y_max)),
-        empty=float("nan") if empty == "skip" else float(empty),
-        short_is_zero=chosen.short_is_zero,
-        reachable=chosen.reachable,
-        step_precision=chosen.step_precision,
-        persistence=float(choose("p", 0.8)),
-    )
+    return {
+        "kind": _core.Kind[measure.kernel],
+        "k": choose("k", 0),
+        "gain": _core.Gain[choose("gain", chosen.gain)],
+        "discount": _core.Discount[choose("discount", chosen.discount)],
+        "relevant_from": float(choose("rel", chosen.relevant_from)),
+        "y_max": float(choose("y_max", y_max)),
+        "empty": np.nan if empty == "skip" else float(empty),
+        "short_is_zero": chosen.short_is_zero,
+        "reachable": chosen.reachable,
+        "step_precision": chosen.step_precision,
+        "persistence": float(choose("p", 0.8)),
+    }
 
 
 def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
@@ -262,17 +284,28 @@ def has_gains(measures: Iterable[Measure]) -> bool:
     return any(isinstance(m, (NDCG, MeanNDCG, ERR)) for m in measures)
 
 
-def check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
-    """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max."""
+def check_gains(
+    measures: list[Measure],
+    labels: Array,
+    chosen: Convention,
+    extent: tuple[float, float] | None = None,
+) -> None:
+    """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max.
+
+    ``extent`` are the lowest and the highest label, where they are known.
+    """
     gainful = [m for m in measures if has_gains([m])]
-    if gainful and not chosen.negative_is_zero and labels.min() < 0:
+    if not gainful:
+        return
+    lowest, highest = extent or (float(labels.min()), float(labels.max()))
+    if not chosen.negative_is_zero and lowest < 0:
         row = int(np.argmax(labels < 0))
         raise ValueError(
             f"y has the negative label {labels[row]:g} at row {row}, whose gain in {gainful[0]} "
             "would be negative; shift the labels so that the lowest is 0, or leave that metric out"
         )
     for m in gainful:
-        if isinstance(m, ERR) and m.y_max is not None and labels.max() > m.y_max:
+        if isinstance(m, ERR) and m.y_max is not None and highest > m.y_max:
             row = int(np.argmax(labels))
             raise ValueError(
                 f"y has {labels[row]:g} at row {row}, above the highest grade of {m}; raise y_max"

@@ -578,7 +578,9 @@ class LinearModel(FeatureModel):
         ----------
         X : Dataset or matrix of shape (n_rows, n_features)
             Raw rows: a dataset, NumPy or SciPy matrix, or data frame. NaN and null are missing
-            values, which `missing` allows or refuses.
+            values, which `missing` allows or refuses. Of a matrix on a CUDA device the scores are
+            there too, as a CuPy array; rows are scored there that need neither their query nor
+            values filled in.
         qid : array of shape (n_rows,) or None
             Query of each row; needed (and looked at) only when the scaling is by query. A dataset
             brings its own.
@@ -590,6 +592,8 @@ class LinearModel(FeatureModel):
         # The rows are read once. A value that is not finite makes a score that is not: only then
         # is it looked for. What CSR leaves out is 0.
         rows = self._raw_rows(X)
+        if rows.device is not None:
+            return self._scores_on_device(rows)
         if self.scaling.needs_queries:
             rows = self._scaled_rows(rows, X, qid, n_jobs)
         n_threads = resolve(n_jobs)
@@ -598,6 +602,21 @@ class LinearModel(FeatureModel):
             self._check_values(rows, n_jobs)
             self._complete(scores, rows)
             check_scores(scores)
+        return scores
+
+    def _scores_on_device(self, rows: Any) -> Any:
+        """Scores of rows on a device, where they stay."""
+        if self.scaling.needs_queries or self.missing.is_filled:
+            is_query = self.scaling.needs_queries
+            asked = "scale='query'" if is_query else f"missing={self.missing.kind!r}"
+            raise ValueError(
+                f"rows {rows.describe()} cannot be scored by a model with {asked}; pass predict a "
+                "copy on the host, cupy.asnumpy(X) or tensor.cpu()"
+            )
+        scores = rows.score(self.coef, None)
+        if not rows.device.is_finite(scores):
+            check_values(rows, self.feature_names)
+            check_scores(rows.device.get(scores))
         return scores
 
     def _explained_rows(self, X: Any, qid: Any) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,14 +26,17 @@ _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores th
 
 def evaluations(
     coefs: Array,
-    scores: Array,
+    scores: Iterable[Any],
     data: Dataset,
     scoring: Metric,
     *,
     convention: str = "linrank",
     n_jobs: int | None = None,
 ) -> Iterator[Evaluation]:
-    """The evaluation of each model by the scores (n_models, n_rows) that it gives to the rows."""
+    """The evaluation of each model by the scores (n_models, n_rows) that it gives to the rows.
+
+    Scores of rows on a device are there, and so are their measures.
+    """
     rules = named_convention(convention)
     for coef, by_row in zip(coefs, scores, strict=True):
         # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
@@ -43,8 +46,11 @@ def evaluations(
         )
 
 
-def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | None) -> Array:
-    """``(n_models, n_rows)``: the scores of models of the same features on the rows."""
+def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | None) -> Any:
+    """``(n_models, n_rows)``: the scores of models of the same features on the rows.
+
+    Of rows on a device, one vector after the other, which lie there too.
+    """
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
     return _score_matrix(rows, coefs, resolve(n_jobs))
 
@@ -59,7 +65,7 @@ def resize_models(coefs: Array, n_features: int) -> Array:
     return resized
 
 
-def _score_matrix(rows: Design, coefs: Array, n_threads: int, index: Array | None = None) -> Array:
+def _score_matrix(rows: Design, coefs: Array, n_threads: int, index: Array | None = None) -> Any:
     """``(n_models, n_rows)`` scores; a block of rows is read once and scored by all models.
 
     With ``index`` of these rows, of which a block at a time is copied.
@@ -307,7 +313,7 @@ def judge(
 
 
 def judge_scores(
-    coefs: Array, scores: Array, valid: Dataset, k: int, scoring: Metric, **how: Any
+    coefs: Array, scores: Iterable[Any], valid: Dataset, k: int, scoring: Metric, **how: Any
 ) -> Array:
     """The same by the ``scores`` (n_models, n_rows) that the models give to the validation rows.
 

@@ -1,21 +1,21 @@
-"""Queries on a device, and the points of pair losses there: short queries by block, long by tile."""
+"""Queries on a device, as kernels take them: short ones by block, long ones by tile."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from linrank.system.device import Device, DeviceArray
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
+from linrank.system.device import Device, DeviceArray
 from linrank.system.resources import cached_property
 
 SHORT = 2048  # rows of a query that one block sweeps
 TILE = 1024  # slots that one block takes of a longer one
 _SIZES = (128, 256, 512, 1024, SHORT)  # classes of short queries
-_THREADS = {128: 128, 256: 128, 512: 256, 1024: 512, SHORT: 1024}
+_THREADS = {128: 128, 256: 128, 512: 256, 1024: 512}
+_MOST_THREADS = 1024
 _TABLE_LEVELS = 8  # up to which running sums by level are made
 
 
@@ -38,9 +38,25 @@ class ShortQueries:
     n_levels: int
     n_threads: int
 
-    def room(
-        self, n_vectors: int, per_row: int, device: Device, taken: int = 0
-    ) -> tuple[int, int]:
+    @classmethod
+    def by_size(
+        cls, queries: Queries, is_taken: Array, device: Device, classes: tuple[int, ...]
+    ) -> list[ShortQueries]:
+        """The queries taken, by the most rows of each class; longer ones are left out."""
+        sizes, found, least = np.diff(queries.offsets), [], 0
+        for size in classes:
+            numbers = np.flatnonzero(is_taken & (sizes > least) & (sizes <= size))
+            least = size
+            if numbers.size:
+                longest = int(sizes[numbers].max())
+                # The longest first: what is left for the end is short.
+                numbers = numbers[np.argsort(-sizes[numbers], kind="stable")]
+                most = int(queries.n_levels[numbers].max())
+                n_threads = _THREADS.get(size, _MOST_THREADS)
+                found.append(cls(device.put(numbers, np.int32), longest, most, n_threads))
+        return found
+
+    def room(self, n_vectors: int, per_row: int, device: Device, taken: int = 0) -> tuple[int, int]:
         """Numbers that tables of sums may take, and the bytes of shared memory with them.
 
         The block takes ``per_row`` bytes for each row beside them, and ``taken`` more.
@@ -74,21 +90,9 @@ class DeviceQueries:
         self.levels = device.put(queries.levels)
         self.n_levels = device.put(queries.n_levels)
         self.order = None if queries.order is None else device.put(queries.order, np.int32)
-        sizes = np.diff(queries.offsets)
         has_pairs = queries.n_levels > 1
-        self.short, least = [], 0
-        for size in _SIZES:
-            numbers = np.flatnonzero(has_pairs & (sizes > least) & (sizes <= size))
-            least = size
-            if numbers.size:
-                longest = int(sizes[numbers].max())
-                # The longest first: what is left for the end is short.
-                numbers = numbers[np.argsort(-sizes[numbers], kind="stable")]
-                most = int(queries.n_levels[numbers].max())
-                self.short.append(
-                    ShortQueries(device.put(numbers, np.int32), longest, most, _THREADS[size])
-                )
-        long = np.flatnonzero(has_pairs & (sizes > SHORT))
+        self.short = ShortQueries.by_size(queries, has_pairs, device, _SIZES)
+        long = np.flatnonzero(has_pairs & (np.diff(queries.offsets) > SHORT))
         self.long = LongQueries(queries, long, device) if long.size else None
 
     @classmethod
@@ -115,7 +119,9 @@ class DeviceQueries:
     def sums(self, by_position: DeviceArray) -> DeviceArray:
         """Sums of numbers >= 0 over the positions of each query."""
         found = self.device.empty(self.n_queries)
-        self.device.launch("points", "sum_queries", self.n_queries, 128, self.offsets, by_position, found)
+        self.device.launch(
+            "points", "sum_queries", self.n_queries, 128, self.offsets, by_position, found
+        )
         return found
 
 
