@@ -25,7 +25,7 @@ RIVALS ?=
 REPRODUCE_ARGS ?=
 
 # What goes into the wheel. The list itself is a prerequisite, so a deleted file rebuilds as well.
-SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.hpp' -o -name '*.py' -o -name '*.css' \
+SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cu*' -o -name '*.py' -o -name '*.css' \
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 

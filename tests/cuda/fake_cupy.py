@@ -59,7 +59,11 @@ def _here(found: Any) -> Any:
 
 
 def asarray(values: Any, dtype: Any = None) -> Any:
-    return values.astype(dtype or values.dtype, copy=False) if isinstance(values, ndarray) else _here(np.array(values, dtype))
+    return (
+        values.astype(dtype or values.dtype, copy=False)
+        if isinstance(values, ndarray)
+        else _here(np.array(values, dtype))
+    )
 
 
 def ascontiguousarray(values: Any) -> Any:
@@ -149,7 +153,9 @@ class Kernel:
             return ctypes.c_void_p(one.data.ptr)
         if isinstance(one, float):
             return ctypes.c_double(one)
-        assert isinstance(one, (int, np.integer)), f"kernels take arrays, int and float, got {one!r}"
+        assert isinstance(one, (int, np.integer)), (
+            f"kernels take arrays, int and float, got {one!r}"
+        )
         return ctypes.c_longlong(one)
 
 
@@ -175,7 +181,9 @@ def _compiled(code: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as build:
         source, built = Path(build) / "kernels.cpp", Path(build) / "kernels.so"
         source.write_text(text)
-        read = subprocess.run(["g++", "-std=c++20", "-E", "-P", source], capture_output=True, text=True, check=True)
+        read = subprocess.run(
+            ["g++", "-std=c++20", "-E", "-P", source], capture_output=True, text=True, check=True
+        )
         names = re.findall(r'extern "C"\s+void (\w+)\s*\(', read.stdout)
         launchers = "".join(
             f'extern "C" void launch_{name}(void **arguments) {{ emulator::launch({name}, arguments); }}\n'

@@ -67,7 +67,10 @@ def close(found: Any, expected: Any, share: float = 1e-11) -> None:
 
 def check(pairs: Pairs, rows: Any, device: Any, kind: str, epsilon: float | None) -> None:
     there = on_device(rows, device)
-    ours, core = loss_on_device(kind, pairs, device, epsilon), loss_of_pairs(kind, pairs, epsilon=epsilon)
+    ours, core = (
+        loss_on_device(kind, pairs, device, epsilon),
+        loss_of_pairs(kind, pairs, epsilon=epsilon),
+    )
     rng = np.random.default_rng(0)
     w, v = rng.normal(size=(2, rows.shape[1]))
     expected = core.at(core.scores(rows, w))
@@ -86,7 +89,9 @@ def check(pairs: Pairs, rows: Any, device: Any, kind: str, epsilon: float | None
     close(product, core.hessian_product(rows, expected, v)[0], 1e-6)  # the core's sums are float32
     has_pairs = np.repeat(pairs.queries.n_levels > 1, np.diff(pairs.queries.offsets))
     close(device.get(image)[has_pairs], core.scores(rows, v)[has_pairs])
-    close(device.get(found.multiply(ours.scores(there, v))), expected.multiply(core.scores(rows, v)))
+    close(
+        device.get(found.multiply(ours.scores(there, v))), expected.multiply(core.scores(rows, v))
+    )
     close(ours.hessian_matrix(there, found), core.hessian_matrix(rows, expected), 1e-6)
     close(ours.hessian_diagonal(there, found), core.hessian_diagonal(rows, expected))
 

@@ -33,8 +33,12 @@ def test_products(device, shape, dtype, storage, is_ordered):
     there, rng, n = on_device(rows, device), np.random.default_rng(1), shape[0]
     order = np.sort(rng.permutation(n)[: 1 + n // 2]) if is_ordered else None
     w, r = rng.normal(size=shape[1]), rng.normal(size=n if order is None else len(order))
-    np.testing.assert_allclose(there.scores(w, order, 1), rows.scores(w, order, 1), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(there.gradient(r, order, 1), rows.gradient(r, order, 1), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        there.scores(w, order, 1), rows.scores(w, order, 1), rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        there.gradient(r, order, 1), rows.gradient(r, order, 1), rtol=0, atol=1e-11
+    )
     index = np.array([0, n - 1])
     assert np.array_equal(_dense(there.stored(index, 1)), _dense(rows.take(index)))
     columns = device.get(there.turn(None, n, 0, shape[1])).T

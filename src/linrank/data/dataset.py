@@ -83,10 +83,10 @@ def _columns_like(rows: Rows, values: Array) -> list[int]:
     while begin < len(values) and left.size:
         part = slice(begin, begin + size)
         wanted = values[part]
-        if isinstance(rows, DenseRows):
-            is_same = (rows.values[part][:, left] == wanted[:, None]).all(axis=0)
+        block = rows.take(part) if rows.device is None else rows.stored(part, 1)
+        if isinstance(block, DenseRows):
+            is_same = (block.values[:, left] == wanted[:, None]).all(axis=0)
         else:
-            block = rows.take(part)
             of_row = np.repeat(wanted, np.diff(block.offsets))
             agrees = block.values == of_row
             n_agreeing = np.bincount(block.columns[agrees & (of_row != 0)], minlength=n_columns)

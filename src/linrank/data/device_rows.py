@@ -56,7 +56,9 @@ def rows_of_device_array(X: Any) -> DeviceRows:
         device, values = as_device_array(csr.data)
         values = _as_float(device, values)
         offsets = device.put(csr.indptr, np.int64)
-        return DeviceCsrRows(device, values, device.put(csr.indices, np.int32), offsets, csr.shape[1])
+        return DeviceCsrRows(
+            device, values, device.put(csr.indices, np.int32), offsets, csr.shape[1]
+        )
     device, values = as_device_array(X)
     if values.ndim != 2:
         raise ValueError(
@@ -70,7 +72,11 @@ def rows_of_device_array(X: Any) -> DeviceRows:
                 "while a minimum of 1 is required."
             )
     values = _as_float(device, values)
-    if values.strides[1] != values.itemsize or values.strides[0] % values.itemsize or values.strides[0] < 0:
+    if (
+        values.strides[1] != values.itemsize
+        or values.strides[0] % values.itemsize
+        or values.strides[0] < 0
+    ):
         with device.current():
             values = xp.ascontiguousarray(values)
     return DeviceDenseRows(device, values)
@@ -225,7 +231,9 @@ class DeviceDenseRows(DeviceRows):
         holds = int(n_columns <= _HELD)
         grid = min(2 * self.device.n_blocks, -(-n * 8 // _THREADS))
         given = n, self.is_wide, holds, self.device.put(w), z
-        self._launch(f"score_{self.type}", grid, *self.given(order), *given, shared=8 * n_columns * holds)
+        self._launch(
+            f"score_{self.type}", grid, *self.given(order), *given, shared=8 * n_columns * holds
+        )
         return z
 
     def add(self, r: DeviceArray, order: DeviceArray | None) -> Array:
@@ -234,7 +242,14 @@ class DeviceDenseRows(DeviceRows):
         parts = self.device.empty((n_parts, n_columns))
         grid = n_parts, -(-self.packs // _THREADS)
         self._launch(
-            f"add_{self.type}", grid, *self.given(order), n, self.is_wide, r, parts, shared=_THREADS * 32
+            f"add_{self.type}",
+            grid,
+            *self.given(order),
+            n,
+            self.is_wide,
+            r,
+            parts,
+            shared=_THREADS * 32,
         )
         return self.sum_parts(parts)
 
@@ -276,7 +291,9 @@ class DeviceDenseRows(DeviceRows):
     def less(self, by_column: Array) -> DeviceDenseRows:
         """The rows less a number for each column."""
         with self.device.current():
-            return DeviceDenseRows(self.device, self.values - self.device.put(by_column, self.dtype))
+            return DeviceDenseRows(
+                self.device, self.values - self.device.put(by_column, self.dtype)
+            )
 
     def _measure(self, weight: Array | None) -> Scan:
         n, n_columns = self.shape
@@ -352,7 +369,9 @@ class DeviceCsrRows(DeviceRows):
         grid = -(-n_pieces * (_WARP if by_warp else 1) // _THREADS)
         given = self.values, entry, rows, pieces, n_pieces, *arguments, parts
         self._launch(f"{name}_{self.type}", grid, *given)
-        self._launch("sum_pieces", -(-self.n_columns // _THREADS), first, self.n_columns, factor, parts, out)
+        self._launch(
+            "sum_pieces", -(-self.n_columns // _THREADS), first, self.n_columns, factor, parts, out
+        )
         return self.device.get(out)
 
     def _by_row(self, by_position: DeviceArray, order: DeviceArray | None) -> DeviceArray:
@@ -376,12 +395,26 @@ class DeviceCsrRows(DeviceRows):
 
     def diagonal(self, queries: Any, degree: DeviceArray, curvature: float) -> Array:
         degrees = queries.sums(degree)
-        given = self._by_row(degree, queries.order), self._by_row(queries.query, queries.order), degrees
-        return np.maximum(self._pieces("diagonal_columns", *given, by_warp=False, factor=curvature), 0.0)
+        given = (
+            self._by_row(degree, queries.order),
+            self._by_row(queries.query, queries.order),
+            degrees,
+        )
+        return np.maximum(
+            self._pieces("diagonal_columns", *given, by_warp=False, factor=curvature), 0.0
+        )
 
     def turn(self, order: DeviceArray | None, n: int, begin: int, end: int) -> DeviceArray:
         out = self.device.zeros((end - begin, n))
-        self._launch(f"turn_csr_{self.type}", -(-n * _WARP // _THREADS), *self.given(order), n, begin, end, out)
+        self._launch(
+            f"turn_csr_{self.type}",
+            -(-n * _WARP // _THREADS),
+            *self.given(order),
+            n,
+            begin,
+            end,
+            out,
+        )
         return out
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
@@ -417,7 +450,15 @@ class DeviceCsrRows(DeviceRows):
         given = None if weight is None else self.device.put(weight)
         grid = -(-n_pieces // _THREADS)
         self._launch(
-            f"scan_columns_{self.type}", grid, self.values, entry, rows, pieces, n_pieces, given, found
+            f"scan_columns_{self.type}",
+            grid,
+            self.values,
+            entry,
+            rows,
+            pieces,
+            n_pieces,
+            given,
+            found,
         )
         parts = dict(zip(_SCANNED, self.device.get(found), strict=True))
         total = float(n) if weight is None else float(weight.sum())
@@ -426,9 +467,12 @@ class DeviceCsrRows(DeviceRows):
         return _scan_of(parts, first, n, total, longest)
 
 
-
 def _scan_of(
-    parts: dict[str, Array], first: Array | None, n_rows: int, total: float, longest: tuple[int, int]
+    parts: dict[str, Array],
+    first: Array | None,
+    n_rows: int,
+    total: float,
+    longest: tuple[int, int],
 ) -> Scan:
     """What parts have found, put together column by column.
 

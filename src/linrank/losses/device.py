@@ -174,7 +174,11 @@ def loss_on_device(
     """The loss of this kind, the hinge smoothed within ``epsilon`` of its kink if that is given."""
     if kind == "squared_hinge":
         return DeviceSquaredHinge(pairs, device)
-    return DeviceHinge(pairs, device) if epsilon is None else DeviceHuber(pairs, device, epsilon=epsilon)
+    return (
+        DeviceHinge(pairs, device)
+        if epsilon is None
+        else DeviceHuber(pairs, device, epsilon=epsilon)
+    )
 
 
 @dataclass(frozen=True)
@@ -276,7 +280,18 @@ class DevicePoint:
                 self._here.n_vectors, 8 * self._here.n_vectors + 8, self._device
             )
             grid = len(part.numbers), n_vectors
-            given = part.numbers, *self._loss.kind, room, n, self._order, self._ends, self.degree, v, out, n
+            given = (
+                part.numbers,
+                *self._loss.kind,
+                room,
+                n,
+                self._order,
+                self._ends,
+                self.degree,
+                v,
+                out,
+                n,
+            )
             how = {"block": part.n_threads, "shared": shared}
             self._launch("short_queries", "multiply_queries", grid, *given, **how)
         if self._layers is not None:
@@ -363,7 +378,12 @@ class _Layers:
             self._plain("take_bits", n_slots, bit, state[0], bits)
             _, local, before = self._scan(bits, None, 1, move=False)
             new = [self._device.empty(one.shape, np.int32) for one in state]
-            layer = Layer(*(self._device.empty(shape, np.int32) for shape in (n_slots, n_slots, (n_margins, n_slots))))
+            layer = Layer(
+                *(
+                    self._device.empty(shape, np.int32)
+                    for shape in (n_slots, n_slots, (n_margins, n_slots))
+                )
+            )
             given = n_slots, n_margins, bit, local, before, *state, *new
             self._plain("split_groups", *given, layer.source, layer.pivot, layer.outer)
             state = new
@@ -392,16 +412,26 @@ class _Layers:
         """Vectors in the order of a layer and their running sums, within tiles and before them."""
         n_slots, n_tiles = self._long.n_slots, self._long.n_tiles
         moved = self._device.empty((n_vectors, n_slots)) if move else None
-        local, before = self._device.empty((n_vectors, n_slots)), self._device.empty((n_vectors, n_tiles))
+        local, before = (
+            self._device.empty((n_vectors, n_slots)),
+            self._device.empty((n_vectors, n_tiles)),
+        )
         launch = self._device.launch
         grid = n_tiles, n_vectors
-        launch("long_queries", "scan_tiles", grid, _THREADS, n_slots, source, v, moved, local, before)
+        launch(
+            "long_queries", "scan_tiles", grid, _THREADS, n_slots, source, v, moved, local, before
+        )
         grid = self._long.n, n_vectors
         launch("long_queries", "scan_totals", grid, 1024, self._long.query_tiles, n_tiles, before)
         return moved, local, before
 
     def _sums(
-        self, v: DeviceArray, n_vectors: int, margins: tuple[int | None, ...], sides: int, sign: float
+        self,
+        v: DeviceArray,
+        n_vectors: int,
+        margins: tuple[int | None, ...],
+        sides: int,
+        sign: float,
     ) -> list[DeviceArray]:
         """Sums over the pairs of each row, by margin; in the order of the last layer."""
         n_slots = self._long.n_slots
@@ -442,5 +472,16 @@ class _Layers:
         # With gains the sums below count negatively: |g_j - g_i| is g_j - g_i above, g_i - g_j below.
         sign = -1.0 if here.has_gain else 1.0
         (sums,) = self._sums(weighed, n_vectors * here.n_vectors, (None,), 1, sign)
-        given = *self._tiles, n_slots, *point._loss.kind, self._place, self._home, point.degree, sums, v, out, stride
+        given = (
+            *self._tiles,
+            n_slots,
+            *point._loss.kind,
+            self._place,
+            self._home,
+            point.degree,
+            sums,
+            v,
+            out,
+            stride,
+        )
         self._slots("combine_rows", *given, n_vectors=n_vectors)

@@ -52,7 +52,9 @@ def device_of(name: str) -> Device:
     try:
         import cupy
     except ImportError as error:
-        raise DeviceError(f"device={name!r} needs CuPy, which cannot be imported: {error}; {_INSTALL}") from None
+        raise DeviceError(
+            f"device={name!r} needs CuPy, which cannot be imported: {error}; {_INSTALL}"
+        ) from None
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -153,7 +155,9 @@ class Device:
                     stream.synchronize()  # its last piece has gone
                     size = min(_PIECE, n_bytes - begin)
                     np.frombuffer(memory, np.uint8, size)[:] = source[begin : begin + size]
-                    runtime.memcpyAsync(out.data.ptr + begin, memory.ptr, size, _TO_DEVICE, stream.ptr)
+                    runtime.memcpyAsync(
+                        out.data.ptr + begin, memory.ptr, size, _TO_DEVICE, stream.ptr
+                    )
                 for stream in streams:
                     stream.synchronize()
 
@@ -232,6 +236,8 @@ def _source(file: str) -> str:
             return ""
         seen.add(name)
         text = (folder / name).read_text(encoding="utf-8").replace("#pragma once", "")
-        return re.sub(r'^#include "(.*)"$', lambda match: expanded(match[1]), text, flags=re.MULTILINE)
+        return re.sub(
+            r'^#include "(.*)"$', lambda match: expanded(match[1]), text, flags=re.MULTILINE
+        )
 
     return expanded(f"{file}.cu")
