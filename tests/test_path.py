@@ -13,6 +13,7 @@ import linrank
 from explicit_pairs import ExplicitPairs
 from linrank import ConvergenceWarning, _core
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Priced
 from linrank.data.synthetic import make_ranking
 from linrank.objective import Ridge, Risk, Sum
 from linrank.ranksvm import train as planning
@@ -46,7 +47,7 @@ REGIMES = {
 @pytest.mark.parametrize("regime", REGIMES)
 def test_all_regimes_equal_cold_fits(regime, monkeypatch):
     if regime == "sampled":
-        monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
+        monkeypatch.setattr(Priced, "hessian_price", 100)
     data = make_ranking(random_state=3, **REGIMES[regime])
     Cs = [2.0**k for k in range(-12, 1, 3)]
     for C, result in zip(Cs, results(data, Cs, tol=1e-6), strict=True):

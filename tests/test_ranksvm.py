@@ -16,6 +16,7 @@ from explicit_pairs import ExplicitPairs
 from linrank.choices import LOSSES
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
+from linrank.data.rows import Priced
 from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
@@ -117,7 +118,7 @@ def test_every_regime_agrees_with_tron(regime):
 def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
     data = make_ranking(600, (5, 40), 10, random_state=10)
     truth = train(data, tol=1e-10).value
-    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 1000)
+    monkeypatch.setattr(Priced, "hessian_price", 1000)
     assert_allclose(train(data, tol=1e-10).value, truth, rtol=1e-9)
     weights = weighted(data)
     query_weight = np.random.default_rng(0).uniform(0.5, 2, data.queries.n_queries)

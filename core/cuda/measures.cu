@@ -1,7 +1,7 @@
 // Measures of ranked lists, as in core/measures.cpp, whose formulas these are. A query of up to
 // some thousand rows is the work of one block: its threads find the places of its rows, then the
 // first lane of each warp takes a measure down the ranks, which for @10 is ten steps.
-#include "common.cuh"
+#include "sums.cuh"
 
 enum Kind { weighted_sum, mean_ratio, average_precision, reciprocal_rank, err, success };
 enum Divisor { a_number, the_ideal, n_relevant_rows, n_rows_reached, n_relevant_reached };

@@ -4,7 +4,7 @@
 // Everything is by position: query q is offsets[q] .. offsets[q + 1]. A *place* is a rank in the ascending order of
 // the scores of a query. Pairs (i, j) with level_i > level_j weigh c u_i u_j (g_i - g_j).
 #pragma once
-#include "common.cuh"
+#include "sums.cuh"
 
 enum Kind { squared_hinge, hinge, huber };
 

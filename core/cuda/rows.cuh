@@ -1,6 +1,6 @@
 // Dense rows as kernels read them: 16 bytes at a time where rows are aligned so (width > 1), else number by number.
 #pragma once
-#include "common.cuh"
+#include "sums.cuh"
 
 template <class T, int width>
 struct Pack {

@@ -24,14 +24,12 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from linrank import _core
 from linrank.data.bounds import Box
 from linrank.data.rows import Array, Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss

@@ -186,7 +186,7 @@ def _compiled(code: str) -> Path:
         )
         names = re.findall(r'extern "C"\s+void (\w+)\s*\(', read.stdout)
         launchers = "".join(
-            f'extern "C" void launch_{name}(void **arguments) {{ emulator::launch({name}, arguments); }}\n'
+            f'extern "C" void launch_{name}(void **given) {{ emulator::launch({name}, given); }}\n'
             for name in names
         )
         shape = (

@@ -64,7 +64,8 @@ def test_statistics(device, storage, is_weighted):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14, err_msg=name)
     np.testing.assert_allclose(found.extents.norms, expected.extents.norms, rtol=1e-13)
     assert np.array_equal(found.extents.largest, expected.extents.largest)
-    assert found.extents.score_rounding >= 2.0**-53 * 7 and found.checksum is None
+    assert found.extents.score_rounding >= 2.0**-53 * 7
+    assert found.checksum is None
 
 
 @pytest.mark.parametrize(("value", "is_finite"), [(1.0, True), (np.nan, False), (np.inf, False)])
@@ -92,7 +93,8 @@ def test_arrays_of_the_device_are_taken_in_place(device, dtype):
     X = (np.random.default_rng(0).normal(size=(20, 3)) > 0).astype(dtype)
     there = device.put(X)
     rows = as_rows(there)
-    assert rows.device is device and np.array_equal(device.get(rows.values), X.astype(rows.dtype))
+    assert rows.device is device
+    assert np.array_equal(device.get(rows.values), X.astype(rows.dtype))
     is_same = rows.values.data.ptr == there.data.ptr
     assert is_same == (dtype in (np.float32, np.float64))
 

@@ -32,7 +32,7 @@ _SCANNED = ("weight", "mean", "spread", "low", "high", "square", "largest", "non
 
 
 def on_device(rows: Any, device: Device) -> DeviceRows:
-    """Rows of the host copied to a device, where they are kept with them; or those that are there."""
+    """Rows of the host, copied to a device and kept with them; or rows that are there already."""
     if isinstance(rows, DeviceRows):
         return rows
     known: dict[Device, DeviceRows] = rows.__dict__.setdefault("_on_devices", {})
@@ -346,7 +346,7 @@ class DeviceCsrRows(DeviceRows):
 
     @cached_property
     def _by_column(self) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, Array]:
-        """Where each entry is in CSR and its row, by column; pieces, and the first of each column."""
+        """By column: the place of each entry in CSR and its row; pieces, first of each column."""
         device, xp = self.device, self.device.xp
         offsets, columns = device.get(self.offsets), device.get(self.columns)
         with device.current():
@@ -419,7 +419,9 @@ class DeviceCsrRows(DeviceRows):
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         taken = self.take(index)
-        values, columns, offsets = map(self.device.get, (taken.values, taken.columns, taken.offsets))
+        values, columns, offsets = map(
+            self.device.get, (taken.values, taken.columns, taken.offsets)
+        )
         return CsrRows(values, columns, offsets, self.n_columns)
 
     def take(self, index: Array | slice) -> DeviceCsrRows:

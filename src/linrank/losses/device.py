@@ -136,7 +136,7 @@ class DeviceLoss(ScoreLoss):
         return super().hessian_product(rows, point, v)
 
     def hessian_matrix(self, rows: DeviceRows, point: DevicePoint) -> Array:
-        """``Xᵀ∇²L(z)X`` in full: the curvature times the columns, some at a time, then a product."""
+        """``Xᵀ∇²L(z)X`` in full: the curvature times some columns after the other."""
         n_columns, n = rows.shape[1], self.n_positions
         step = max(1, min(n_columns, _BATCH // (8 * self.here.n_vectors * max(1, n))))
         work = 8 * n * (n_columns + 4 * step * self.here.n_vectors)
@@ -469,7 +469,7 @@ class _Layers:
         stride = v.shape[-1]
         given = n_slots, self._home, self._s, 0, v, stride, weighed
         self._slots("weigh_rows", *given, n_vectors=n_vectors)
-        # With gains the sums below count negatively: |g_j - g_i| is g_j - g_i above, g_i - g_j below.
+        # With gains the sums below count negatively: |g_j - g_i| is g_i - g_j there.
         sign = -1.0 if here.has_gain else 1.0
         (sums,) = self._sums(weighed, n_vectors * here.n_vectors, (None,), 1, sign)
         given = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 DeviceArray = Any  # cupy.ndarray
 
 _NAME = re.compile(r"cuda(?::([0-9]{1,3}))?")
-_INSTALL = "pip install 'linrank[cuda]', or CuPy for the CUDA release of the driver"
+_INSTALL = "pip install cupy-cuda13x, or the CuPy of another CUDA release"
 # Of the kernels: as installed, and in a clone.
 _FOLDERS = (Path(__file__).parents[1] / "_cuda", Path(__file__).parents[3] / "core" / "cuda")
 _OPTIONS = ("-std=c++17",)
@@ -59,7 +58,8 @@ def device_of(name: str) -> Device:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise DeviceError(
-            f"device={name!r}: no CUDA device answers ({error}); check the driver with nvidia-smi, or pass device='cpu'"
+            f"device={name!r}: no CUDA device answers ({error}); check the driver with nvidia-smi, "
+            "or pass device='cpu'"
         ) from None
     if index >= n_devices:
         raise DeviceError(f"device={name!r}: there are {n_devices} CUDA devices, counted from 0")
@@ -141,7 +141,9 @@ class Device:
             return self.xp.ascontiguousarray(self.xp.asarray(values, dtype=dtype))
 
     def _put_in_pieces(self, values: NDArray[Any]) -> DeviceArray:
-        """The same of a large one: threads fill pinned memory, which goes up at three times the speed."""
+        """The same of a large one: threads fill pinned memory, from which copies are faster."""
+        from concurrent.futures import ThreadPoolExecutor  # loads logging, and few have a device
+
         out = self.xp.empty(values.shape, values.dtype)
         source, n_bytes = values.reshape(-1).view(np.uint8), values.nbytes
         runtime = self.xp.cuda.runtime
@@ -186,7 +188,8 @@ class Device:
         if n_bytes > free:
             raise MemoryError(
                 f"{what} would take {describe_bytes(n_bytes)} on {self!r}, which has "
-                f"{describe_bytes(free)} free; use fewer rows, float32, a larger device, or device='cpu'"
+                f"{describe_bytes(free)} free; use fewer rows, float32, a larger device, or "
+                "device='cpu'"
             )
 
     def is_finite(self, array: DeviceArray) -> bool:

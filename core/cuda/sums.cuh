@@ -1,4 +1,4 @@
-// What the kernels share. Numbers that the host passes are `i64` or `double`, whatever their use: a launch then has
+// Sums of a warp and of a block. Numbers that the host passes are `i64` or `double`, whatever their use: a launch then has
 // no type to get wrong. Every sum has a fixed order, so that the same input gives the same bits.
 #pragma once
 
