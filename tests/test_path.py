@@ -16,7 +16,6 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import Priced
 from linrank.data.synthetic import make_ranking
 from linrank.objective import Ridge, Risk, Sum
-from linrank.ranksvm import train as planning
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.path import train_path
 from linrank.ranksvm.train import Problem

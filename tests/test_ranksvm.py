@@ -21,7 +21,6 @@ from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.pairs import Pairs
-from linrank.ranksvm import train as planning
 from linrank.ranksvm import train as problem_module
 from linrank.ranksvm.train import Problem, plan, train
 from linrank.solvers.conjugate import Diagonal, Explicit, Lanczos, Plain, Sampled, by_cholesky

@@ -76,7 +76,7 @@ def warn_of_leaks(
             )
 
 
-def _columns_like(rows: Rows, values: Array) -> list[int]:
+def _columns_like(rows: Any, values: Array) -> list[int]:
     """The columns that hold these values, row by row; others drop out within a few rows."""
     values, n_columns = values.astype(rows.dtype), rows.shape[1]
     left, begin, size = np.arange(n_columns), 0, 64

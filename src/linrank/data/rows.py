@@ -484,7 +484,8 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     if is_on_device(X):
         from linrank.data.device_rows import rows_of_device_array  # few have a device
 
-        return rows_of_device_array(X)
+        found: Any = rows_of_device_array(X)
+        return found
     sparse = sys.modules.get("scipy.sparse")  # not loaded: X cannot be one of its matrices
     if sparse is not None and sparse.issparse(X):
         rows: Rows = _from_sparse(X)
@@ -653,7 +654,7 @@ def _check_size(rows: Rows) -> None:
 
 
 def check_values(
-    rows: Rows,
+    rows: Any,
     names: Sequence[str] | None = None,
     *,
     missing: bool = False,

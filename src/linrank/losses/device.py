@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank.data.device_queries import SHORT, TILE, DeviceQueries, ShortQueries
-from linrank.data.device_rows import DeviceDenseRows, DeviceRows
+from linrank.data.device_rows import DeviceDenseRows
 from linrank.data.rows import UNIT, Array
 from linrank.losses.base import HingeKind, HuberKind, ScoreLoss, SquaredHingeKind
 from linrank.pairs import Pairs
@@ -106,10 +106,10 @@ class DeviceLoss(ScoreLoss):
     def zeros(self) -> DeviceArray:
         return self.device.zeros(self.n_positions)
 
-    def scores(self, rows: DeviceRows, w: Array) -> DeviceArray:
+    def scores(self, rows: Any, w: Array) -> DeviceArray:
         return rows.score(w, self.here.queries.order)
 
-    def by_column(self, rows: DeviceRows, r: DeviceArray) -> Array:
+    def by_column(self, rows: Any, r: DeviceArray) -> Array:
         return rows.add(r, self.here.queries.order)
 
     def dot(self, a: DeviceArray, b: DeviceArray) -> float:
@@ -126,16 +126,14 @@ class DeviceLoss(ScoreLoss):
     def slope_norm(self, point: DevicePoint) -> float:
         return point.slope_norm
 
-    def hessian_product(
-        self, rows: DeviceRows, point: DevicePoint, v: Array
-    ) -> tuple[Array, DeviceArray]:
+    def hessian_product(self, rows: Any, point: DevicePoint, v: Array) -> tuple[Array, DeviceArray]:
         if isinstance(rows, DeviceDenseRows) and self.here.queries.long is None:
             fused = point.multiply_rows(rows, v)
             if fused is not None:
                 return fused
         return super().hessian_product(rows, point, v)
 
-    def hessian_matrix(self, rows: DeviceRows, point: DevicePoint) -> Array:
+    def hessian_matrix(self, rows: Any, point: DevicePoint) -> Array:
         """``Xᵀ∇²L(z)X`` in full: the curvature times some columns after the other."""
         n_columns, n = rows.shape[1], self.n_positions
         step = max(1, min(n_columns, _BATCH // (8 * self.here.n_vectors * max(1, n))))
@@ -151,7 +149,7 @@ class DeviceLoss(ScoreLoss):
         matrix = np.concatenate(parts)
         return 0.5 * (matrix + matrix.T)
 
-    def hessian_diagonal(self, rows: DeviceRows, point: DevicePoint) -> Array:
+    def hessian_diagonal(self, rows: Any, point: DevicePoint) -> Array:
         """An estimate of the diagonal of ``Xᵀ∇²L(z)X``."""
         return rows.diagonal(self.here.queries, point.degree, point.curvature)
 
@@ -325,6 +323,7 @@ class _Layers:
     """The rows of long queries, sorted as their sums over pairs need it."""
 
     def __init__(self, point: DevicePoint, z: DeviceArray) -> None:
+        assert point._here.queries.long is not None
         self._point, self._long = point, point._here.queries.long
         self._device, self._xp = point._device, point._device.xp
         n_slots, n_margins = self._long.n_slots, point._n_margins
@@ -459,8 +458,8 @@ class _Layers:
             given = *self._tiles, n_slots, *point._loss.kind, m, is_last, self._place, self._home
             found = self._s, grids, sums, point.degree, point.gradient, of_tiles
             point._launch("long_queries", "finish_rows", self._long.n_tiles, *given, *found)
-        given = self._long.numbers, self._long.query_tiles, of_tiles, point._moments
-        self._device.launch("long_queries", "sum_tiles", self._long.n, 32 * _MOMENTS, *given)
+        tiles = self._long.numbers, self._long.query_tiles, of_tiles, point._moments
+        self._device.launch("long_queries", "sum_tiles", self._long.n, 32 * _MOMENTS, *tiles)
 
     def multiply(self, v: DeviceArray, n_vectors: int, out: DeviceArray) -> None:
         """``out = ∇²L(z)·v`` at the positions of these rows."""
@@ -472,7 +471,7 @@ class _Layers:
         # With gains the sums below count negatively: |g_j - g_i| is g_i - g_j there.
         sign = -1.0 if here.has_gain else 1.0
         (sums,) = self._sums(weighed, n_vectors * here.n_vectors, (None,), 1, sign)
-        given = (
+        taken = (
             *self._tiles,
             n_slots,
             *point._loss.kind,
@@ -484,4 +483,4 @@ class _Layers:
             out,
             stride,
         )
-        self._slots("combine_rows", *given, n_vectors=n_vectors)
+        self._slots("combine_rows", *taken, n_vectors=n_vectors)

@@ -171,7 +171,7 @@ def fingerprint(data: Dataset) -> str:
     >>> fingerprint(Dataset.of([[1.0], [2.0]], [0, 1], qid=["a", "a"]))
     'crc32c:467e1d01'
     """
-    check, queries = data.rows.scan(data.weight).checksum, data.queries
+    check, queries = data.rows.scan(data.weight).checksum or 0, data.queries
     for array in (data.labels, data.weight, queries.offsets, queries.order):
         if array is not None:
             check = _core.crc32c(np.ascontiguousarray(array).view(np.uint8), check)

@@ -425,7 +425,8 @@ class Problem:
     @property
     def capacity(self) -> int:
         """Rows that a sample may have."""
-        return self.rows.capacity if _is_streamed(self) else self.n_rows
+        rows: Any = self.rows
+        return rows.capacity if _is_streamed(self) else self.n_rows
 
     @property
     def largest_matrix(self) -> int:
@@ -460,7 +461,8 @@ class Problem:
         if self.is_on_device:
             from linrank.losses.device import loss_on_device  # few have a device
 
-            return [loss_on_device(self.loss, self.pairs, self.rows.device, epsilon)]
+            pairs: Any = self.pairs
+            return [loss_on_device(self.loss, pairs, self.rows.device, epsilon)]
         how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}
         parts = (part for part in (self.pairs, self.preferences) if part is not None)
         return [loss_of_pairs(self.loss, part, self.n_threads, **how) for part in parts]
@@ -497,7 +499,8 @@ class Problem:
         """
         if not _is_streamed(self):
             return self._sample(n_rows)
-        return self._sample(min(n_rows, self.rows.capacity))._store_rows(self.rows)
+        rows: Any = self.rows
+        return self._sample(min(n_rows, rows.capacity))._store_rows(rows)
 
     def _store_rows(self, rows: StreamedRows) -> Problem:
         """The same problem on the rows that it names, stored; ``rows`` are all of them."""
