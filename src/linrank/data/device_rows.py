@@ -49,6 +49,8 @@ def on_device(rows: Any, device: Device) -> DeviceRows:
 
 def rows_of_device_array(X: Any) -> DeviceRows:
     """A matrix that lies on a device as rows, in place where its type and layout allow."""
+    if isinstance(X, DeviceRows):
+        return X
     xp = device_of("cuda").xp
     if type(X).__module__.startswith("cupyx.scipy.sparse"):
         csr = X.tocsr()

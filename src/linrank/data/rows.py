@@ -479,9 +479,9 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     TypeError, ValueError
         With the row and the column of the first value at fault, where there is one.
     """
-    if isinstance(X, (DenseRows, CsrRows)) or (isinstance(X, StreamedRows) and X.device):
+    if isinstance(X, (DenseRows, CsrRows)):
         return X
-    if is_on_device(X):
+    if is_on_device(X) or isinstance(X, StreamedRows):
         from linrank.data.device_rows import rows_of_device_array  # few have a device
 
         found: Any = rows_of_device_array(X)
