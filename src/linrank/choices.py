@@ -90,7 +90,7 @@ WITH_GAMMA = tuple(name for name, own in KERNEL_PARAMETERS.items() if "gamma" in
 APPROXIMATIONS = (None, "nystroem")  # of the kernel, by the features of a linear model
 
 # As TRAINING: options beside C that go to the training as they are.
-KERNEL = (*_OF_PAIRS, *_ENDING, "memory_limit")
+KERNEL = (*_OF_PAIRS, *_ENDING, "memory_limit", "device")
 
 # ---- columns of tables --------------------------------------------------------------------------
 

@@ -25,12 +25,12 @@ def cupy() -> Iterator[Any]:
     if not _has_device():
         import fake_cupy
 
-        sys.modules["cupy"] = fake_cupy
+        sys.modules["cupy"], sys.modules["cupyx"] = fake_cupy, fake_cupy.cupyx
     yield sys.modules["cupy"]
     if known is not None:
         sys.modules["cupy"] = known
-    else:
-        sys.modules.pop("cupy", None)
+    elif sys.modules.pop("cupy").__name__ != "cupy":
+        sys.modules.pop("cupyx")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@
 #define __device__
 #define __shared__ thread_local
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 
 using std::fabs, std::fmax, std::fmin, std::fma, std::fmod, std::frexp, std::ldexp, std::max, std::min, std::nan;

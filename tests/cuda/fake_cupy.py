@@ -5,6 +5,7 @@ Its arrays do not mix with those of NumPy, as on a device, and new memory holds 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import re
@@ -119,6 +120,37 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return _here(np.where(*map(_plain, (condition, a, b))))
 
 
+def triu(values: Any) -> Any:
+    return _here(np.triu(_plain(values)))
+
+
+def tril(values: Any) -> Any:
+    return _here(np.tril(_plain(values)))
+
+
+def _gemv(transa: str, alpha: float, a: Any, x: Any, beta: float, y: Any) -> None:
+    for one in (a, x, y):
+        assert isinstance(one, ndarray)
+    y[...] = alpha * ((a.T if transa == "T" else a) @ x) + (beta * y if beta else 0.0)
+
+
+def _by_numpy(name: str) -> Any:
+    """A function of linear algebra, which takes arrays of the device alone."""
+
+    def function(*given: Any) -> Any:
+        for one in given:
+            assert isinstance(one, ndarray), f"{name} takes arrays of the device"
+        return _here(getattr(np.linalg, name)(*map(_plain, given)))
+
+    return function
+
+
+linalg = types.SimpleNamespace(**{name: _by_numpy(name) for name in ("cholesky", "inv", "solve")})
+cublas = types.SimpleNamespace(gemv=_gemv)
+cupyx = types.ModuleType("cupyx")
+cupyx.errstate = lambda linalg: contextlib.nullcontext()  # NumPy always raises
+
+
 class _Pool:
     def free_bytes(self) -> int:
         return 0
@@ -210,6 +242,9 @@ class _Device:
         pass
 
     def __exit__(self, *_: Any) -> None:
+        pass
+
+    def synchronize(self) -> None:
         pass
 
 

@@ -320,6 +320,17 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     return choice
 
 
+def device(text: str) -> str:
+    """The processor, or a device by its name."""
+    from linrank.system.device import check_device  # it takes NumPy, and few need it
+
+    try:
+        check_device(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error).removeprefix("device ")) from None
+    return text
+
+
 def pair_weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
     plain = text.replace("-", "_")
@@ -347,7 +358,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
         "size": integer_from(1, "auto"),
     },
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
-    **{"bounds": bounds, "weighting": pair_weighting, "features": features},
+    **{"bounds": bounds, "weighting": pair_weighting, "features": features, "device": device},
 }
 # Of options that are no parameters of a method.
 _KINDS: dict[str, Any] = {

@@ -496,6 +496,8 @@ max_iter
         matrices, those of folds side by side included; None for half of what is free. Where the
         matrix of all rows and that of a fold do not fit together, every fold computes its own,
         block by block for every product if need be.
+    device : str, default="cpu"
+        As in :class:`linrank.KernelRankSVM`; on a device, folds are trained one after the other.
     scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold. With ``"standard"`` and
         ``"minmax"`` the folds have different kernels, and each computes its own.

@@ -112,6 +112,10 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``,
         the coefficients β; returning True stops.
+    device : str, default="cpu"
+        Where an exact fit computes: "cuda", "cuda:1" and so on is a device that CuPy finds. It has
+        Q in its memory as far as that fits, `memory_limit` being a part of that, and sweeps over
+        the pairs of labels. Rows that lie on a device are computed with there.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores available to the process.
     verbose : int, default=0

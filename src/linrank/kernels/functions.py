@@ -198,8 +198,11 @@ class Kernel(PickledFields):
 
     def _check_finite(self, values: Array, A: Rows, B: Rows) -> None:
         """Raise ValueError where a kernel has overflown; rbf of dense rows cannot."""
-        if self.name == "rbf" and (isinstance(A, DenseRows) or isinstance(B, DenseRows)):
-            return
+        if not (self.name == "rbf" and (isinstance(A, DenseRows) or isinstance(B, DenseRows))):
+            self.check_finite(values)
+
+    def check_finite(self, values: Array) -> None:
+        """Raise ValueError where a value of the kernel, or a sum of them, is not finite."""
         with np.errstate(all="ignore"):
             if np.isfinite(values.sum()) or np.isfinite(values).all():
                 return

@@ -22,7 +22,9 @@ from linrank.solvers.conjugate import (
     by_cholesky,
     solve_newton,
 )
+from linrank.system.device import HOST, Device
 
+HESSIAN_BYTES = 1 << 28  # of vectors that a Hessian takes at a time on a device
 _BLOCK = 64  # pivots drawn at a time
 _LEAST = 1e-9  # pivots below this share of k(x, x) would lose half of the digits of T⁻¹
 
@@ -40,19 +42,27 @@ class Landmarks:
         G: column i has those of row i in an orthonormal basis of the span of the landmarks.
     back : float64 array (m, m)
         T⁻ᵀ: from coordinates to coefficients of the landmarks.
+    place : Device or HOST
+        Where these two are.
     """
 
     rows: Array
-    coordinates: Array
-    back: Array
+    coordinates: Any
+    back: Any
+    place: Any = HOST
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def add(self, t: Array, function: Array) -> Array:
+    def along(self, function: Array) -> Any:
+        """``Gβ`` of a function, its part in the span: coordinates, where G is."""
+        return self.place.product(self.coordinates, self.place.put(function[0]))
+
+    def add(self, t: Any, function: Array) -> Array:
         """Add the element of the span with coordinates ``t`` to a function, in place."""
-        function[0, self.rows] += self.back @ t
-        function[1] += t @ self.coordinates
+        place = self.place
+        function[0, self.rows] += place.get(place.product(self.back, t))
+        function[1] += place.get(place.product(self.coordinates, t, turned=True))
         return function
 
     @classmethod
@@ -73,12 +83,20 @@ class Landmarks:
         with chances proportional to what of ``k(x, x)`` is left, so that outliers are taken and
         duplicates are not; of a block, those that its others make superfluous are dropped.
         """
-        rng = np.random.default_rng(seed)
+        with matrix.place.current():
+            return cls._drawn(matrix, m, seed, enough, least)
+
+    @classmethod
+    def _drawn(
+        cls, matrix: KernelMatrix, m: int, seed: int, enough: float, least: float
+    ) -> Landmarks:
+        """The same; arrays of the size of G are where the matrix is, small ones on the host."""
+        rng, place, xp = np.random.default_rng(seed), matrix.place, matrix.place.xp
         n, m = matrix.n, min(m, matrix.n)
         left = matrix.diagonal.copy()
         smallest = least * max(float(left.max()), 0.0)
         left[left <= smallest] = 0.0
-        G, rows = np.empty((m, n)), np.empty(m, dtype=np.int64)
+        G, rows = xp.empty((m, n)), np.empty(m, dtype=np.int64)
         k = 0
         while k < m and left.sum() > enough:
             drawn = _draw(left, min(_BLOCK, m - k), rng)
@@ -86,16 +104,16 @@ class Landmarks:
                 break
             block = matrix.columns(drawn).T
             block -= G[:k, drawn].T @ G[:k]
-            kept, triangle = _independent(block[:, drawn], smallest)
+            kept, triangle = _independent(place.get(block[:, drawn]), smallest)
             size = len(kept)
-            added = np.linalg.solve(triangle, block[kept])
+            added = xp.linalg.solve(place.put(triangle), block[kept])
             G[k : k + size], rows[k : k + size] = added, drawn[kept]
-            left -= np.einsum("ij,ij->j", added, added)
+            left -= place.get((added * added).sum(axis=0))
             left[left < smallest] = 0.0
             left[drawn] = 0.0  # taken, or no news beside those taken
             k += size
         G, rows = G[:k], rows[:k]
-        return cls(rows, G, np.triu(np.linalg.inv(np.tril(G[:, rows].T)).T))
+        return cls(rows, G, xp.triu(xp.linalg.inv(xp.tril(G[:, rows].T)).T), place)
 
 
 def _draw(left: Array, size: int, rng: np.random.Generator) -> Array:
@@ -153,13 +171,15 @@ class OnLandmarks(Preconditioner):
     n_threads: int = 1
     _inverse: Solve | None = field(default=None, init=False)
 
-    def matrix(self, point: Any, n_last: int) -> Array:
+    def matrix(self, point: Any, n_last: int) -> Any:
         """H at the point: a sweep for each landmark, and one product of matrices.
 
         The core's way of building the Hessian of a linear ranker costs the same operations, but
         not at the speed of a library's product of large matrices in double.
         """
         part, G = point.parts[1], self.landmarks.coordinates
+        if self.landmarks.place is not HOST:
+            return self._matrix_there(part)
         curved = np.empty_like(G)
 
         def sweep(first: int) -> None:
@@ -172,19 +192,48 @@ class OnLandmarks(Preconditioner):
         H[np.diag_indices_from(H)] += 1.0
         return H
 
+    def _matrix_there(self, part: Any) -> Any:
+        """The same on a device, where sweeps take many landmarks at a time."""
+        G, device = self.landmarks.coordinates, self.landmarks.place
+        H = device.empty((len(G), len(G)))
+        step = max(1, HESSIAN_BYTES // (8 * max(1, G.shape[1])))
+        for begin in range(0, len(G), step):
+            some = G[begin : begin + step]
+            H[begin : begin + step] = part.risk.loss.curve_rows(part.loss, some, device) @ G.T
+            device.wait()
+        H *= part.risk.C
+        H.reshape(-1)[:: len(G) + 1] += 1.0
+        return H
+
     def at(self, point: Any, n_last: int) -> Solve:
         self.is_exact = self._inverse is None or n_last > self.patience
         if self.is_exact:
-            self._inverse = by_cholesky(self.matrix(point, n_last))
+            place = self.landmarks.place
+            factor = {} if place is HOST else {"factor": self._factor_there}
+            with place.current():
+                self._inverse = by_cholesky(self.matrix(point, n_last), **factor)
         # A fresh H is as good as it gets; an aged one is better taken again than waited for.
         self.limit = 500 if self.is_exact else 2 * self.patience + 12
         return self._on_span
 
+    def _factor_there(self, H: Any) -> Solve | None:
+        """With W the inverse of the factor, ``H⁻¹ = W'W`` in two products: a triangle is slow."""
+        from cupyx import errstate
+
+        device: Device = self.landmarks.place
+        try:
+            with errstate(linalg="raise"):
+                W = device.xp.linalg.inv(device.xp.linalg.cholesky(H))
+        except np.linalg.LinAlgError:
+            return None
+        return lambda r: device.product(W, device.product(W, r), turned=True)
+
     def _on_span(self, r: Array) -> Array:
         assert self._inverse is not None
-        along = self.landmarks.coordinates @ r[0]
         y: Array = r.copy()
-        return self.landmarks.add(self._inverse(along) - along, y)
+        with self.landmarks.place.current():
+            along = self.landmarks.along(r)
+            return self.landmarks.add(self._inverse(along) - along, y)
 
 
 class KernelDirections(Directions):
@@ -204,7 +253,8 @@ class KernelDirections(Directions):
         rest, curved = solution.r, part.risk.loss.curvature(part.loss, solution.d[1])
         d = solution.d + rest
         d[0] = -point.gradient[0] - part.risk.C * curved
-        landmarks.add(-(landmarks.coordinates @ rest[0]), d)
+        with landmarks.place.current():
+            landmarks.add(-landmarks.along(rest), d)
         # ½‖a - e‖² >= ½‖a‖² - <a, e> with e what d has gained: no old coefficient enters.
         harm = dot(point.w + d, d - solution.d)
         harm += part.moved(1.0, d, d[1]).value

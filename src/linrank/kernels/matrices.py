@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from linrank import _core
 from linrank.data.frames import as_array
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.kernels.functions import Kernel
+from linrank.system.device import HOST, Device
 from linrank.system.resources import (
     allowed,
     cached_property,
@@ -151,7 +153,46 @@ def _check_symmetric(Q: Array, what: str) -> None:
         )
 
 
-class StoredMatrix:
+class KernelMatrix(ABC):
+    """Q, symmetric and positive semidefinite, by its products with vectors of the host.
+
+    Attributes
+    ----------
+    place : Device or HOST
+        Where it is; so are its columns.
+    """
+
+    place: Any = HOST
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Rows, and columns."""
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """``Q_ii``, on the host."""
+
+    @abstractmethod
+    def product(self, v: Array) -> Array:
+        """``Q v``."""
+
+    @abstractmethod
+    def columns(self, index: Array) -> Any:
+        """Some columns, (n, n_columns)."""
+
+    @abstractmethod
+    def submatrix(self, index: Array) -> KernelMatrix:
+        """The same rows and columns of it."""
+
+    def entries(self, rows: Array, columns: Array | None) -> Array:
+        """Some rows, cut to these columns if there are any, on the host."""
+        found: Array = self.place.get(self.columns(rows).T)
+        return found if columns is None else found[:, columns]
+
+
+class StoredMatrix(KernelMatrix):
     """Q in memory.
 
     Parameters
@@ -189,9 +230,13 @@ class StoredMatrix:
     def submatrix(self, index: Array) -> StoredMatrix:
         return StoredMatrix(self.values[np.ix_(index, index)], self.n_threads)
 
+    def entries(self, rows: Array, columns: Array | None) -> Array:
+        found = self.values[rows]
+        return found if columns is None else found[:, columns]
+
 
 @dataclass(frozen=True, eq=False)
-class BlockedMatrix:
+class BlockedMatrix(KernelMatrix):
     """Q computed for every product, tile by tile, each pair of rows once.
 
     Parameters
@@ -244,9 +289,6 @@ class BlockedMatrix:
         return 24 * 8 * n + n_threads * ((1 << 20) + tiles)
 
 
-KernelMatrix = StoredMatrix | BlockedMatrix
-
-
 def kernel_matrix(
     kernel: Kernel,
     rows: Rows,
@@ -254,6 +296,7 @@ def kernel_matrix(
     memory_limit: int | float | str | None = None,
     beside: int = 0,
     n_threads: int = 1,
+    device: Device | None = None,
 ) -> KernelMatrix:
     """``Q = K(X, X)``, in memory where it fits, else computed for every product.
 
@@ -269,6 +312,8 @@ def kernel_matrix(
         Bytes of a ``memory_limit`` that are meant for other things.
     n_threads : int
         Of the products.
+    device : Device, optional
+        Where Q is to be, in whose memory all this counts; on the host if None.
 
     Raises
     ------
@@ -279,14 +324,19 @@ def kernel_matrix(
     MemoryError
         Where not even the tiles fit; it says how much is needed, and what to use instead.
     """
-    limit = allowed(memory_limit)
-    if kernel.name == "precomputed":
+    matrix: KernelMatrix
+    limit, n = allowed(memory_limit), rows.shape[0]
+    if device is not None:
+        from linrank.kernels.device import DeviceMatrix  # few have one
+
+        how: dict[str, Any] = {"memory_limit": memory_limit, "beside": beside}
+        matrix = DeviceMatrix.of(kernel, rows, device, n_threads=n_threads, **how)
+    elif kernel.name == "precomputed":
         return _precomputed_matrix(kernel, rows, limit, n_threads)
-    n = rows.shape[0]
     # A stored product takes a quarter of the time of computing the entries again for 12 columns,
     # and less for more: Q is stored whenever it fits.
-    if limit is None or stored_bytes(kernel, n) + beside <= limit:
-        matrix: KernelMatrix = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
+    elif limit is None or stored_bytes(kernel, n) + beside <= limit:
+        matrix = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
     else:
         block_bytes = _block_bytes(kernel, rows, memory_limit, limit, beside, n_threads)
         matrix = BlockedMatrix(kernel, rows, n_threads, block_bytes)

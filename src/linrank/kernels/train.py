@@ -15,14 +15,31 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, dot
 from linrank.errors import check_numbers
 from linrank.kernels.functions import Kernel
-from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settle_coefficients
+from linrank.kernels.landmarks import (
+    HESSIAN_BYTES,
+    KernelDirections,
+    Landmarks,
+    OnLandmarks,
+    settle_coefficients,
+)
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
+from linrank.losses.device import DeviceLoss, loss_on_device
 from linrank.objective import Ridge, RiskPoint, Sum
+from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem, check_choices
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result, kkt_residual, lower_bound
+from linrank.system.device import (
+    HOST,
+    Device,
+    DeviceArray,
+    check_device,
+    device_of,
+    is_on_device,
+    to_host,
+)
 from linrank.system.resources import allowed, cached_property, resolve, useful_threads
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
@@ -87,6 +104,19 @@ class JointLoss(ScoreLoss):
         each = self._each(point)
         return self.by_row(loss.curvature(part, v[_rows_of(loss)]) for loss, part in each)
 
+    def curve_rows(self, point: JointPoint, V: DeviceArray, device: Device) -> DeviceArray:
+        """The same of each row of a matrix on a device: by sweeps there, or one by one here."""
+        total = device.zeros(V.shape)
+        for loss, part in self._each(point):
+            some = device.put(V[:, _rows_of(loss)])
+            if isinstance(loss, DeviceLoss):
+                found = loss.curvature(part, some)
+            else:
+                sweeps = [loss.curvature(part, v) for v in device.get(some)]
+                found = device.put(np.array(sweeps))
+            total[:, _rows_of(loss)] += found
+        return total
+
     def primal(self, point: JointPoint) -> float:
         return float(sum(loss.primal(part) for loss, part in self._each(point)))
 
@@ -95,10 +125,10 @@ class JointLoss(ScoreLoss):
         return sum((loss.dual(part, loss.errors(part, None)) for loss, part in each), Dual())
 
     def by_row(self, parts: Iterable[Array]) -> Array:
-        """The sum of vectors that each loss gave by its positions."""
+        """The sum of vectors that each loss gave by its positions: no row has two."""
         total = np.zeros(self.n_positions)
         for loss, part in zip(self.losses, parts, strict=True):
-            total[_rows_of(loss)] += part  # no row has two positions
+            total[_rows_of(loss)] += to_host(part) if is_on_device(part) else part
         return total
 
 
@@ -259,6 +289,7 @@ def train_kernel(
     settle: bool = True,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    device: str = "cpu",
     **weighing: Any,
 ) -> KernelResult:
     """Minimize ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
@@ -290,6 +321,8 @@ def train_kernel(
         Threads; None for all cores.
     callback : callable, optional
         Called with the state of each iterate, ``w`` being β; stops by returning True.
+    device : str
+        "cpu", or the device that has Q, landmarks and sweeps over all pairs of queries: "cuda".
     **weighing
         Which pairs and what they weigh, as of `Problem.of`: pairs, pair_weighting,
         query_normalization, n_closest, n_random, seed, query_weight, preferences.
@@ -302,19 +335,16 @@ def train_kernel(
     """
     check_numbers(C, tol, max_iter)
     check_choices(loss, **weighing)
+    check_device(device)
     started = time.perf_counter()
     problem = Problem.of(data, C, loss=loss, n_jobs=n_jobs, **weighing)
     n_threads = resolve(n_jobs)
     limit = None if memory_limit is None else allowed(memory_limit)
-    most = _most_landmarks(data.n_rows, limit)
+    there = None if device == "cpu" else device_of(device)
+    most, beside = plan_landmarks(data.n_rows, limit, there)
     if matrix is None:
-        matrix = kernel_matrix(
-            kernel,
-            data.rows,
-            memory_limit=limit,
-            beside=0 if limit is None else _bytes_beside(data.n_rows, most),
-            n_threads=n_threads,
-        )
+        how: dict[str, Any] = {"memory_limit": limit, "beside": beside, "n_threads": n_threads}
+        matrix = kernel_matrix(kernel, data.rows, device=there, **how)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
     landmarks = _landmarks(problem, matrix, most)
@@ -342,8 +372,16 @@ class _Training:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """f, with the hinge smoothed within ``epsilon`` of its kink."""
-        losses = JointLoss(self.problem.losses(epsilon), self.matrix.n)
+        losses = JointLoss(self._losses(epsilon), self.matrix.n)
         return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C, self.entry_rounding))
+
+    def _losses(self, epsilon: float) -> Sequence[ScoreLoss]:
+        """Those of the problem; sweeps over the pairs of labels are where the matrix is."""
+        problem, device = self.problem, self.matrix.place
+        if device is HOST or not isinstance(problem.pairs, Pairs):
+            return problem.losses(epsilon)
+        rest = replace(problem, pairs=None).losses(epsilon)
+        return [loss_on_device(problem.loss, problem.pairs, device, epsilon), *rest]
 
     def run(self, beta0: Array, settle: bool, **options: Any) -> KernelResult:
         """Newton's method, and then the β that the last step speaks for."""
@@ -427,6 +465,14 @@ def _entry_rounding(kernel: Kernel, data: Dataset) -> float:
     return unit * absolute / least if least > 0.0 else math.inf
 
 
+def plan_landmarks(n: int, limit: int | None, device: Device | None) -> tuple[int, int]:
+    """How many landmarks there may be, and the bytes of a limit that are not for Q."""
+    limit = limit if device is None else device.limit(limit)
+    most = _most_landmarks(n, limit)
+    beside = 0 if limit is None else _bytes_beside(n, most)
+    return most, beside + (0 if device is None else _bytes_of_sweeps(n, most))
+
+
 def _most_landmarks(n: int, memory_limit: int | None) -> int:
     """As many as a Hessian on them costs some ten products with Q, or `_FEW`; fewer where they
     would take more than half of the memory.
@@ -443,6 +489,12 @@ def _bytes_beside(n: int, m: int) -> int:
     """What training takes beside Q: coordinates and their sweeps, Hessian, factor and inverse for
     m landmarks, and some sixty functions."""
     return 16 * m * n + 24 * m * m + 1000 * n
+
+
+def _bytes_of_sweeps(n: int, m: int) -> int:
+    """What these take on a device more than that: sweeps of many vectors at a time and what they
+    leave on the way, a Hessian that is inverted."""
+    return 8 * min(HESSIAN_BYTES, 8 * m * n) + 40 * m * m
 
 
 def _landmarks(problem: Problem, matrix: KernelMatrix, most: int) -> Landmarks:

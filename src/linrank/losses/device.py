@@ -98,10 +98,12 @@ class DeviceLoss(ScoreLoss):
         return self.pairs.total_weight()
 
     def at(self, z: DeviceArray, near: Any = None) -> DevicePoint:
-        return DevicePoint(self, z)
+        return DevicePoint(self, self.device.put(z))
 
-    def curvature(self, point: DevicePoint, v: DeviceArray) -> DeviceArray:
-        return point.multiply(v)
+    def curvature(self, point: DevicePoint, v: Any) -> Any:
+        """``∇²L(z) v``, where v is."""
+        found = point.multiply(self.device.put(v))
+        return found if isinstance(v, self.device.xp.ndarray) else self.device.get(found)
 
     def zeros(self) -> DeviceArray:
         return self.device.zeros(self.n_positions)

@@ -6,6 +6,7 @@ matrices of folds are parts of one matrix of all rows, or each is computed for i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,14 +15,16 @@ import numpy as np
 
 from linrank.choices import APPROXIMATIONS, KERNEL, KERNELS, SELECTED_PAIRS, WITH_GAMMA
 from linrank.data.dataset import Dataset
+from linrank.data.device_rows import DeviceRows
 from linrank.data.queries import query_weights
-from linrank.data.rows import Array, DenseRows, Rows, resized
+from linrank.data.rows import Array, DenseRows, Rows, check_values, resized
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
+from linrank.kernels.device import DeviceKernel, turn_rows
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
-from linrank.kernels.train import train_kernel
+from linrank.kernels.train import plan_landmarks, train_kernel
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     Line,
@@ -42,11 +45,12 @@ from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
+from linrank.system.device import Device, check_device, device_of
 from linrank.system.resources import allowed, count, resolve, too_small
 from linrank.system.seeds import seed_of
 
-# What a model knows of the options; how much memory there was is not part of it.
-_TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
+# What a model knows of the options; where it was trained, in how much memory, is not part of it.
+_TOLD = ("C", *(name for name in KERNEL if name not in ("memory_limit", "device")))
 # Of the parameters, for programs.
 _REPORTED = (
     *("kernel", "gamma", "degree", "coef0", "scale", "C", "approximation", "n_components"),
@@ -59,7 +63,7 @@ def train(task: Task) -> Trained:
 
     Rows are scaled first, unless they are the kernel matrix; the model scores raw ones.
     """
-    task, facts = settle(task)
+    task, facts = settle(with_host_rows(task))
     p, data, monitor = task.parameters, task.data.dataset, Monitor(task.parameters)
     assert data is not None  # of a store too: no pass over one has a kernel
     options = {
@@ -70,6 +74,12 @@ def train(task: Task) -> Trained:
         "n_jobs": p.n_jobs,
     }
     check_one_of("approximation", p.approximation, APPROXIMATIONS)
+    check_device(p.device)
+    if p.approximation is not None and options.pop("device") != "cpu":
+        raise ValueError(
+            f"device={p.device!r} trains exact models, and approximation={p.approximation!r} is "
+            "computed on the host; use approximation=None, or device='cpu'"
+        )
     scaling, scaled, function = known = scaled_rows(data, p)
     if is_auto(p.C):
         options["C"] = kernel_unit(task, facts, options, known)
@@ -95,6 +105,18 @@ def train(task: Task) -> Trained:
         "n_pairs": model.training["n_pairs"],
     }
     return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+
+
+def with_host_rows(task: Task) -> Task:
+    """The task with its rows on the host; those that lie on a device are computed with there."""
+    data, p = getattr(task.data, "dataset", task.data), copy.copy(task.parameters)
+    if not isinstance(data, Dataset) or not isinstance(data.rows, DeviceRows):
+        return task
+    rows = data.rows.stored(slice(None), resolve(p.n_jobs))
+    check_values(rows, data.feature_names, n_jobs=p.n_jobs)
+    if getattr(p, "approximation", None) is None:
+        p.device = repr(data.rows.device)
+    return replace(task, data=replace(data, rows=rows), parameters=p)
 
 
 def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
@@ -211,11 +233,14 @@ class Plan:
         Folds whose own matrices may exist at a time.
     limit : int
         Bytes for the matrix of each of them.
+    beside : int
+        Bytes of these for what its training takes.
     """
 
     shares: bool
     n_folds: int
     limit: int
+    beside: int = 0
 
     @classmethod
     def of(
@@ -226,28 +251,33 @@ class Plan:
         *,
         scale: str,
         memory_limit: int | float | str | None,
+        device: Device | None = None,
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
-        limit = allowed(memory_limit)
+        limit, beside = allowed(memory_limit), 0
         limit = _ANY if limit is None else limit
-        whole = stored_bytes(kernel, data.n_rows)
-        own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
+        if device is not None:
+            limit = device.limit(memory_limit)
+            beside = plan_landmarks(data.n_rows, limit, device)[1]
         # A scaling that differs from fold to fold gives kernels that do.
         common = scale == "none" or (scale == "query" and data.qid is not None)
         is_given = kernel.name == "precomputed"
-        if is_given and own > limit:  # it cannot be computed again
+        whole = 0 if is_given and device is None else stored_bytes(kernel, data.n_rows)
+        own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
+        needed = own + beside + (0 if device is None else whole)
+        if is_given and needed > limit:  # it cannot be computed again
             raise too_small(
                 limit,
                 "the part of the kernel matrix that a fold trains on",
-                own,
+                needed,
                 "measure on a validation set, cv=(K_val, y_val, qid_val), for which no part is "
                 "copied",
             )
-        shares = is_given or (common and whole + own <= limit)
-        left = limit - whole if shares and not is_given else limit
-        most = len(folds) if own or shares else 1
+        shares = is_given or (common and whole + own + beside <= limit)
+        left = limit - whole if shares else limit
+        most = len(folds) if (own or shares) and device is None else 1
         n_folds = max(1, min(most, left // own if own else most))
-        return cls(shares, n_folds, left // n_folds)
+        return cls(shares, n_folds, left // n_folds, beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +314,8 @@ class FoldKernels:
         What is shared.
     n_threads : int
         Of what is computed for all folds.
+    device : Device, optional
+        Where the matrices are.
     """
 
     def __init__(
@@ -295,20 +327,23 @@ class FoldKernels:
         scale: str,
         plan: Plan,
         n_threads: int,
+        device: Device | None = None,
     ) -> None:
+        self._device = device
         self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
         self._scale, self._n_threads = scale, n_threads
         self._rows = Scaling(scale).applied(data, n_jobs=n_threads).rows if plan.shares else None
-        self._whole: Any = None  # a StoredMatrix
+        self._whole: Any = None  # a KernelMatrix that is stored
 
     def turn_to(self, gamma: float) -> None:
         """Begin with this γ; the matrix of the one before is dropped first."""
         self._whole = None
         self.kernel = replace(self.kernel, gamma=gamma)
         if self._rows is not None:
-            room = 16 * self._rows.shape[0] ** 2  # that there is some has been seen to
-            how = {"memory_limit": room, "n_threads": self._n_threads}
-            self._whole = kernel_matrix(self.kernel, self._rows, **how)
+            # That there is room has been seen to.
+            room = 16 * self._rows.shape[0] ** 2 if self._device is None else None
+            how: dict[str, Any] = {"memory_limit": room, "n_threads": self._n_threads}
+            self._whole = kernel_matrix(self.kernel, self._rows, device=self._device, **how)
 
     def part(self, k: int, n_threads: int) -> Part:
         """Fold k for the γ of `turn_to`."""
@@ -324,7 +359,8 @@ class FoldKernels:
         bare = replace(self.data, rows=DenseRows(np.zeros((self.data.n_rows, 1), np.float32)))
         part = bare if train is None else bare.select(train)
         matrix = whole if train is None else whole.submatrix(train)
-        matrix = StoredMatrix(matrix.values, n_threads)
+        if isinstance(matrix, StoredMatrix):
+            matrix = StoredMatrix(matrix.values, n_threads)
         if isinstance(fold.valid, Dataset):
             rows = self._rows if train is None else self._rows.take(train)
             valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
@@ -333,8 +369,7 @@ class FoldKernels:
 
         def tiles() -> Iterator[Tile]:
             for place in _places(len(numbers), part.n_rows):
-                values = whole.values[numbers[place]]
-                yield place, values if train is None else values[:, train]
+                yield place, whole.entries(numbers[place], train)
 
         return Part(part, matrix, self.data.select(numbers), tiles)
 
@@ -343,9 +378,9 @@ class FoldKernels:
         data = self.data if fold.train is None else self.data.select(fold.train)
         scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
         part = scaling.applied(data, n_jobs=n_threads)
-        matrix = kernel_matrix(
-            self.kernel, part.rows, memory_limit=self.plan.limit, n_threads=n_threads
-        )
+        how: dict[str, Any] = {"memory_limit": self.plan.limit, "beside": self.plan.beside}
+        how |= {"n_threads": n_threads, "device": self._device}
+        matrix = kernel_matrix(self.kernel, part.rows, **how)
         valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
         valid = replace(valid, rows=resized(valid.rows, data.n_features))
         valid = scaling.applied(valid, n_jobs=n_threads)
@@ -355,14 +390,23 @@ class FoldKernels:
         self, part: Dataset, matrix: KernelMatrix, rows: Rows, valid: Dataset, n_threads: int
     ) -> Part:
         """Validation rows whose kernel is computed."""
-        kernel, test = self.kernel, resized(valid.rows, rows.shape[1])
+        test = resized(valid.rows, rows.shape[1])
 
         def tiles() -> Iterator[Tile]:
             for place in _places(test.shape[0], part.n_rows):
                 # Of a precomputed kernel, the rows of validation data are those of the matrix.
-                yield place, kernel.matrix(test.take(place), rows, n_threads)
+                yield place, self._matrix(test.take(place), rows, n_threads)
 
         return Part(part, matrix, valid, tiles)
+
+    def _matrix(self, A: Rows, B: Rows, n_threads: int) -> Array:
+        """``K(A, B)`` on the host, computed where the matrices are."""
+        device, kernel = self._device, self.kernel
+        if device is None or kernel.core is None:
+            return kernel.matrix(A, B, n_threads)
+        return device.get(
+            DeviceKernel(kernel, device).matrix(*(turn_rows(R, device) for R in (A, B)))
+        )
 
 
 def _places(n_rows: int, n_columns: int) -> list[slice]:
@@ -385,6 +429,7 @@ def tune_kernel(
     query_weight: Array | None = None,
     memory_limit: int | float | str | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     **options: Any,
 ) -> Tuning:
     """Measure the models of every fold, γ and C.
@@ -414,17 +459,22 @@ def tune_kernel(
         Bytes for kernel matrices in all; None is half of what is free.
     n_jobs : int or None
         Threads in all: folds run side by side, each with its share, as far as memory allows.
+    device : str
+        "cpu", or the device that has the matrices and trains fold after fold.
     **options
         Of `train_kernel`, for every model.
     """
     check_kernel_rows(kernel, scale, data)
+    check_device(device)
+    there = None if device == "cpu" else device_of(device)
     n_threads = resolve(n_jobs)
     function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)
-    plan = Plan.of(function, data, folds, scale=scale, memory_limit=memory_limit)
+    how: dict[str, Any] = {"scale": scale, "device": there}
+    plan = Plan.of(function, data, folds, memory_limit=memory_limit, **how)
     grid = {"gamma": gammas, "C": Cs}
     sweep = Sweep(grid, folds, judging, most=plan.n_folds, n_jobs=n_threads)
-    kernels = FoldKernels(data, folds, function, scale=scale, plan=plan, n_threads=n_threads)
-    options["memory_limit"] = memory_limit
+    kernels = FoldKernels(data, folds, function, plan=plan, n_threads=n_threads, **how)
+    options |= {"memory_limit": memory_limit, "device": device}
 
     def train(run: FoldRun) -> Judged:
         part = kernels.part(run.k, run.n_threads)

@@ -114,6 +114,13 @@ class PairLosses:
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Placed:
+    """Where training computes."""
+
+    device: str = declare("cpu", "where to compute: cpu, or cuda, cuda:1 (CuPy)", "device")
+
+
 def weight_of_losses(help: str = "weight of the pair losses") -> Any:
     """The field C."""
     return declare(1.0, help, "positive", flags=("-c", "--C"), metavar="C")
@@ -374,7 +381,7 @@ def _having(name: str) -> tuple[str, ...]:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelTraining(PairLosses, Parameters):
+class KernelTraining(PairLosses, Placed, Parameters):
     """What one model and a search over C and γ have in common."""
 
     degree: int = declare(3, "d of poly", "count", metavar="D", needs=("kernel", _having("degree")))

@@ -17,7 +17,7 @@ from linrank.kernels.functions import check_kernel_rows
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
 from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
-from linrank.methods.kernel import as_gammas, kernel_unit, tune_kernel
+from linrank.methods.kernel import as_gammas, kernel_unit, tune_kernel, with_host_rows
 from linrank.methods.parameters import DominationPath, RankSVMPath
 from linrank.methods.sgd import as_algorithms, average_of, tune_sgd
 from linrank.methods.sgd import as_alphas as as_lambdas
@@ -349,7 +349,7 @@ def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
     as_Cs(task.parameters.Cs)
-    task, facts = settle(task)
+    task, facts = settle(with_host_rows(task))
     p, data = task.parameters, task.data.dataset
     check_kernel_rows(p.kernel, p.scale, data)
     options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))

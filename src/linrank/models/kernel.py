@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from linrank import __version__, _core
 from linrank.choices import KERNELS
 from linrank.data.dataset import Dataset
+from linrank.data.device_rows import DeviceRows
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
+from linrank.kernels.device import score_rows
 from linrank.kernels.functions import Kernel
 from linrank.models import linear as linear_model
 from linrank.models.linear import Outcome, Scalar, vector
@@ -242,7 +244,12 @@ class KernelModel(linear_model.SavedModel):
         if self.support is not None and self.kernel.name == "precomputed":
             beta = np.zeros(self.n_features)  # as many as the matrix has columns
             beta[self.support] = self.coef
-            return np.asarray(_core.scores(rows.core, beta, None, n_threads))
+            return rows.scores(beta, None, n_threads)
+        if isinstance(rows, DeviceRows):
+            is_there = self.kernel.core is not None and not self.scaling.needs_queries
+            if is_there and self.rows is not None and self.coef.size:
+                return score_rows(self.kernel, rows, self.rows, self.coef, self.scaling.factors)
+            rows = rows.stored(slice(None), n_threads)  # what only the host can do
         if self.scaling.needs_queries:
             queries = linear_model.queries_of(X, rows.shape[0], qid)
             return self._scores(self.scaling.transform(rows, queries, n_jobs=n_jobs), n_threads)

@@ -72,7 +72,14 @@ class Preconditioner:
         return False
 
 
-def by_cholesky(matrix: Array) -> Solve:
+def _factor(matrix: Array) -> Solve | None:
+    """``r -> matrix⁻¹ r`` by a factor of the matrix; None where it is indefinite."""
+    n = len(matrix)
+    factor: Any = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
+    return None if factor is None else lambda r: _core.cholesky_solve(factor, n, r)
+
+
+def by_cholesky(matrix: Any, factor: Callable[[Any], Solve | None] = _factor) -> Solve:
     """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not.
 
     Each diagonal entry is lifted by a share of itself: an equal lift for all would drown the
@@ -84,17 +91,17 @@ def by_cholesky(matrix: Array) -> Solve:
             "the Hessian overflows: squares of the features, summed over the pairs, leave the "
             "range of their type; divide the features by a common factor, or pass float64"
         )
-    n = len(matrix)
-    diagonal = np.diagonal(matrix).copy()
-    largest = diagonal.max(initial=0.0)
+    diagonal = matrix.diagonal().copy()
+    largest = float(diagonal.max()) if len(diagonal) else 0.0
     diagonal[diagonal < _SMALLEST] = largest if largest >= _SMALLEST else 1.0
     lift = 0.0
     while True:
-        factor: Any = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
-        if factor is not None:
-            return lambda r: _core.cholesky_solve(factor, n, r)
+        solve = factor(matrix)
+        if solve is not None:
+            return solve
         lift = max(10.0 * lift, 1e-7)
-        matrix = matrix + np.diag(lift * diagonal)
+        matrix = matrix.copy()
+        matrix.reshape(-1)[:: len(matrix) + 1] += lift * diagonal
 
 
 class Diagonal(Preconditioner):

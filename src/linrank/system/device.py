@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.errors import DeviceError
-from linrank.system.resources import describe_bytes
+from linrank.system.resources import describe_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,6 +99,27 @@ def to_host(values: Any) -> NDArray[Any]:
     return device.get(array)
 
 
+class Host:
+    """The processor, as far as what is written for both needs the methods of a `Device`."""
+
+    xp = np
+    current = staticmethod(nullcontext)
+
+    def put(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values
+
+    def get(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def product(
+        self, matrix: NDArray[Any], v: NDArray[Any], *, turned: bool = False
+    ) -> NDArray[Any]:
+        return v @ matrix if turned else matrix @ v
+
+
+HOST = Host()
+
+
 class Device:
     """One device. Its methods make arrays there and start kernels, which run in order.
 
@@ -180,11 +201,37 @@ class Device:
         with self._device:
             return np.asarray(array.get())
 
-    def check_fits(self, n_bytes: int, what: str) -> None:
-        """Raise MemoryError where the memory of the device has no such room."""
+    def product(self, matrix: DeviceArray, v: DeviceArray, *, turned: bool = False) -> DeviceArray:
+        """``A v``, or ``A'v``, reading A once."""
+        with self._device:
+            from cupy import cublas  # whose `@` may take it for a product of matrices
+
+            out = self.xp.empty(matrix.shape[turned])
+            if matrix.size == 0:
+                out.fill(0.0)
+            else:
+                cublas.gemv("T" if turned else "N", 1.0, matrix, v, 0.0, out)
+            return out
+
+    def wait(self) -> None:
+        """Let all that was started end: between long kernels, so that Ctrl-C gets through."""
+        self._device.synchronize()
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that there is room for arrays in."""
         with self._device:
             free = int(self.xp.cuda.runtime.memGetInfo()[0])
-            free += int(self.xp.get_default_memory_pool().free_bytes())
+            return free + int(self.xp.get_default_memory_pool().free_bytes())
+
+    def limit(self, memory_limit: int | float | str | None) -> int:
+        """The bytes of a ``memory_limit`` here; libraries take a share of what is free as well."""
+        most = self.free_bytes * 9 // 10
+        return most if memory_limit is None else min(most, parse_bytes(memory_limit, "memory_limit"))
+
+    def check_fits(self, n_bytes: int, what: str) -> None:
+        """Raise MemoryError where the memory of the device has no such room."""
+        free = self.free_bytes
         if n_bytes > free:
             raise MemoryError(
                 f"{what} would take {describe_bytes(n_bytes)} on {self!r}, which has "
