@@ -156,6 +156,7 @@ VALUES = {
     "bounds": ({"1::0.5": {"1": (-math.inf, 0.5)}}, ["1:2"], "is not FEATURE:LOW:HIGH"),
     "weighting": ({"gain-diff": "gain_diff"}, ["ndgc@5"], "pair_weighting"),
     "features": ({"a, b": ("a", "b")}, [], ""),
+    "device": ({"cuda:1": "cuda:1", "cpu": "cpu"}, ["gpu", "cuda:x"], "must be 'cpu', 'cuda' or"),
 }
 BY_PARAMETER = [
     (command, method, name, option)

@@ -120,8 +120,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return _here(np.where(*map(_plain, (condition, a, b))))
 
 
-def triu(values: Any) -> Any:
-    return _here(np.triu(_plain(values)))
+def triu(values: Any, k: int = 0) -> Any:
+    return _here(np.triu(_plain(values), k))
 
 
 def tril(values: Any) -> Any:

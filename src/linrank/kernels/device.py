@@ -139,7 +139,7 @@ class DeviceMatrix(KernelMatrix):
             if not isinstance(host, StoredMatrix):
                 what = f"the matrix of a function of {n} rows"
                 raise too_small(None, what, stored_bytes(kernel, n), "train on fewer rows")
-            return cls(device, device.put(host.values), host.diagonal)
+            return cls(device, _mirrored(device, device.put(host.values)), host.diagonal)
         there, X = DeviceKernel(kernel, device), turn_rows(rows, device)
         room = min(limit - needed, device.limit(None) - beside)
         n_stored = max(0, min(n, room // (8 * n)))
@@ -185,6 +185,18 @@ class DeviceMatrix(KernelMatrix):
                 values[part] = self.values[index[part]][:, index]
             rows = None if self.rows is None else device.put(self.rows[:, index])
         return DeviceMatrix(device, values, self.diagonal[index], self.kernel, rows)
+
+
+def _mirrored(device: Device, Q: DeviceArray) -> DeviceArray:
+    """What is above the diagonal copied to below it: of what is given, the host reads no more."""
+    xp, step = device.xp, max(1, _PIECE // (8 * len(Q)))
+    with device.current():
+        for begin in range(0, len(Q), step):
+            part = slice(begin, begin + step)
+            square = xp.triu(Q[part, part])
+            Q[part, part] = square + xp.triu(square, 1).T
+            Q[part, :begin] = Q[:begin, part].T
+    return Q
 
 
 def score_rows(
