@@ -81,16 +81,9 @@ class Landmarks:
 
         Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2023) in blocks: rows are drawn
         with chances proportional to what of ``k(x, x)`` is left, so that outliers are taken and
-        duplicates are not; of a block, those that its others make superfluous are dropped.
+        duplicates are not; of a block, those that its others make superfluous are dropped. What has
+        the size of G is where the matrix is, which must be ``current``.
         """
-        with matrix.place.current():
-            return cls._drawn(matrix, m, seed, enough, least)
-
-    @classmethod
-    def _drawn(
-        cls, matrix: KernelMatrix, m: int, seed: int, enough: float, least: float
-    ) -> Landmarks:
-        """The same; arrays of the size of G are where the matrix is, small ones on the host."""
         rng, place, xp = np.random.default_rng(seed), matrix.place, matrix.place.xp
         n, m = matrix.n, min(m, matrix.n)
         left = matrix.diagonal.copy()

@@ -509,4 +509,5 @@ def _landmarks(problem: Problem, matrix: KernelMatrix, most: int) -> Landmarks:
     enough = 10.0 * matrix.n / (4.0 * weight) if weight > 0 else 0.0
     if problem.loss == "hinge":
         enough *= _NARROW
-    return Landmarks.of(matrix, most, enough=enough)
+    with matrix.place.current():
+        return Landmarks.of(matrix, most, enough=enough)
