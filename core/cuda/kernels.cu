@@ -1,6 +1,6 @@
 // Kernels of rows, k(a_i, b_j): as a matrix, or multiplied by a vector tile by tile. Rows come feature by feature, row i
 // of `a` having feature c in a[c·stride_a + i], so that neighboring threads read neighboring rows.
-#include "common.cuh"
+#include "sums.cuh"
 
 enum KernelKind { rbf, poly, sigmoid, linear };
 

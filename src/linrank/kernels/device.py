@@ -19,6 +19,7 @@ _KINDS = {"rbf": 0, "poly": 1, "sigmoid": 2, "linear": 3}  # enum KernelKind of 
 _THREADS = 256
 _TILE = 64  # rows of either side that a block takes
 _MOST_BLOCKS = 65535  # that a grid has in y
+_COLUMNS = 1024  # features that are turned at a time
 _VALUE = 32  # features whose sum takes as long as an exponential
 _WORK = 1 << 37  # features of entries that are computed at a time: some 20 ms
 _PIECE = 1 << 30  # entries of Q that are multiplied at a time
@@ -33,8 +34,8 @@ def turn_rows(rows: Rows | DeviceRows, device: Device, index: Array | None = Non
     n = n_rows if index is None else len(index)
     out = device.empty((n_columns, n))
     with device.current():
-        for begin in range(0, n_columns, _MOST_BLOCKS):
-            end = min(begin + _MOST_BLOCKS, n_columns)
+        for begin in range(0, n_columns, _COLUMNS):
+            end = min(begin + _COLUMNS, n_columns)
             out[begin:end] = there.turn(order, n, begin, end)
     return out
 
@@ -125,7 +126,8 @@ class DeviceMatrix(KernelMatrix):
         """``K(X, X)``, as much of it in memory as fits; parameters as of `kernel_matrix`."""
         n, n_columns = rows.shape
         is_given = kernel.core is None  # by the user, or a function of Python
-        needed = beside + (8 * n * n if is_given else 8 * n * (n_columns + 64) + rows.nbytes)
+        turned = rows.nbytes + 8 * n * (n_columns + min(n_columns, _COLUMNS) + 64)
+        needed = beside + (8 * n * n if is_given else turned)
         limit = device.limit(memory_limit)
         if needed > limit:
             what = "their matrix" if is_given else f"{n_columns} features, dense and in double"

@@ -227,7 +227,9 @@ class Device:
     def limit(self, memory_limit: int | float | str | None) -> int:
         """The bytes of a ``memory_limit`` here; libraries take a share of what is free as well."""
         most = self.free_bytes * 9 // 10
-        return most if memory_limit is None else min(most, parse_bytes(memory_limit, "memory_limit"))
+        return (
+            most if memory_limit is None else min(most, parse_bytes(memory_limit, "memory_limit"))
+        )
 
     def check_fits(self, n_bytes: int, what: str) -> None:
         """Raise MemoryError where the memory of the device has no such room."""
