@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.sparse import csr_array
 import linrank
 from linrank.data import device_queries
 from linrank.data.dataset import Dataset
-from linrank.data.device_rows import on_device
 from linrank.data.rows import as_rows
 from linrank.kernels import device as there
 from linrank.kernels.device import DeviceMatrix
@@ -21,9 +19,6 @@ from linrank.kernels.landmarks import Landmarks, OnLandmarks
 from linrank.kernels.matrices import StoredMatrix, kernel_matrix
 from linrank.kernels.train import KernelResult, train_kernel
 from linrank.losses import device as losses
-from linrank.methods.base import Task
-from linrank.methods.kernel import train
-from linrank.methods.parameters import KernelParameters
 from linrank.ranksvm.train import Problem
 from linrank.solvers.conjugate import by_cholesky
 
@@ -279,10 +274,10 @@ def test_the_estimator_and_rows_on_a_device(device: Any) -> None:
     close(found.predict(data.X), expected, 1e-8)
     close(found.model_.predict(device.put(data.X)), expected, 1e-8)
     assert "device" not in found.model_.training
-    parameters = KernelParameters(**settings)
-    there = replace(data, rows=on_device(data.rows, device))
-    close(train(Task(there, parameters)).model.predict(data.X), expected, 1e-8)
-    assert parameters.device == "cpu"
+    there = linrank.KernelRankSVM(**settings).fit(device.put(data.X), **given)
+    close(there.predict(data.X), expected, 1e-8)
+    close(there.predict(device.put(data.X)), expected, 1e-8)
+    assert there.get_params()["device"] == "cpu"
     sparse = linrank.KernelRankSVM(**settings).fit(csr_array(data.X), **given)
     close(sparse.model_.predict(device.put(data.X)), expected, 1e-6)
 
