@@ -71,7 +71,7 @@ colcount colindex colindextext colspan controls current describedby description 
 dropeffect errormessage expanded flowto grabbed haspopup hidden invalid keyshortcuts label
 labelledby level live modal multiline multiselectable orientation owns placeholder posinset
 pressed readonly relevant required roledescription rowcount rowindex rowindextext rowspan selected
-setsize sort valuemax valuemin valuenow valuetext""".split()
+setsize sort valuemax valuemin valuenow valuetext"""
 
 
 def assert_stands_alone(html):
@@ -81,7 +81,7 @@ def assert_stands_alone(html):
         assert tag not in {"script", "iframe", "object", "embed", "base", "form"}
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
-            assert not name.startswith("aria-") or name[5:] in ARIA, (tag, name)
+            assert not name.startswith("aria-") or re.search(rf"\b{name[5:]}\b", ARIA), (tag, name)
             if name in {"href", "src", "xlink:href", "action", "srcset", "data", "poster"}:
                 assert value.startswith(("#", "data:")), (tag, name, value)
     assert "@import" not in html
