@@ -365,9 +365,12 @@ def read_scores(path: str) -> NDArray[np.float64]:
     if lines == [""]:
         raise ValueError(f"{name}: no scores; expected one number per line")
     scores = np.full(len(lines), np.nan)
-    for row, line in enumerate(lines):
-        with suppress(ValueError):
-            scores[row] = float(line)
+    try:
+        scores[:] = list(map(float, lines))
+    except ValueError:  # of which line?
+        for row, line in enumerate(lines):
+            with suppress(ValueError):
+                scores[row] = float(line)
     is_finite = np.isfinite(scores)
     if not is_finite.all():
         row = int(np.argmin(is_finite))
