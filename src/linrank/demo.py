@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import linrank.cli.main as cli
 from linrank.data.synthetic import make_sample
 from linrank.io.store.store import Store
+from linrank.system.durable import replacing
 
 MARK = ".linrank-demo"  # the file in a folder that the demo made
 COMMANDS = (
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "that the demo made"
         )
     os.makedirs(folder, exist_ok=True)
-    with open(mark, "w"):
+    with replacing(mark):
         pass
     sample = make_sample()
     for name in ("train", "test"):
