@@ -56,7 +56,7 @@ def test_a_folder_with_files_of_others_is_left_alone(tmp_path, capsys, monkeypat
     (tmp_path / "own" / "train").mkdir(parents=True)
     with pytest.raises(SystemExit):
         demo.main([str(tmp_path / "own")])
-    assert "own has files in it, which the demo could overwrite" in capsys.readouterr().err
+    assert "own has other files in it; name a new folder" in capsys.readouterr().err
     assert list((tmp_path / "own" / "train").iterdir()) == []
     for _ in range(2):  # its own folder takes it again
         assert demo.main([str(tmp_path / "made")]) == 0

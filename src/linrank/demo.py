@@ -39,10 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{folder} is a file; name a folder for the model and the report")
     mark = os.path.join(folder, MARK)
     if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(mark):
-        parser.error(
-            f"{folder} has files in it, which the demo could overwrite; name a new folder, or one "
-            "that the demo made"
-        )
+        parser.error(f"{folder} has other files in it; name a new folder, or one of the demo")
     os.makedirs(folder, exist_ok=True)
     with replacing(mark):
         pass

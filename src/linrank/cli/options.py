@@ -430,7 +430,6 @@ _ROW = re.compile(
     """,
     re.VERBOSE,
 )
-_FIRST_OPTION = re.compile(r"\s*(--[\w-]+(?: [A-Z]+)?)")  # of a table, with what it takes
 
 
 def declare(parser: Any, table: str, **kinds: Any) -> None:
@@ -537,9 +536,8 @@ def add_method(
     for title, table in groups.items():
         if _offers(method, title):
             declare(parser, title + table)
-            first = _FIRST_OPTION.match(table)
-            assert first is not None
-            needs = "".join(f"{name} needs {first[1]}\n" for name in flags_in(table)[1:])
+            first = table.strip().partition("  ")[0]  # with what it takes
+            needs = "".join(f"{name} needs {first}\n" for name in flags_in(table)[1:])
             parser.rules = needs + parser.rules  # first of all: the other rules are of the group
     parser.owners = {
         name: f"--method {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"

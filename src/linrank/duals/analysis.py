@@ -526,14 +526,7 @@ def support_distribution(
         rows, values = rows[order], values[order]
     found = np.flatnonzero(sums[0])
     n_pairs, n_support = sums[:2, found].astype(np.int64)
+    n_total = n_swept + n_listed
     return SupportDistribution(
-        difference=found + 1,
-        n_pairs=n_pairs,
-        n_support=n_support,
-        alpha_sum=sums[2, found],
-        n_total=n_swept + n_listed,
-        rows=rows,
-        alpha=values,
-        loss=loss,
-        C=entries.C,
+        found + 1, n_pairs, n_support, sums[2, found], n_total, rows, values, loss, entries.C
     )

@@ -245,14 +245,11 @@ def _check_finite(matrix: Any, topics: Array) -> None:
     values = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
-    if isinstance(matrix, np.ndarray):
-        row, t = np.argwhere(~np.isfinite(matrix))[0].tolist()
-        value = matrix[row, t]
-    else:
-        first = np.flatnonzero(~np.isfinite(values))[0]
-        row, value = int(matrix.indices[first]), values[first]
-        t = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
-    what, name = "NaN" if np.isnan(value) else "infinity (inf)", topics[t : t + 1].tolist()[0]
+    with np.errstate(invalid="ignore"):
+        rows, columns = (matrix * 0.0).nonzero()  # dense or sparse: NaN, or 0 for what is finite
+    row, t = int(rows[0]), int(columns[0])
+    what = "NaN" if np.isnan(matrix[row, t]) else "infinity (inf)"
+    name = topics[t : t + 1].tolist()[0]
     raise ValueError(
         f"Input Y contains {what} at row {row}, column {t} (topic {name!r}); labels must be finite"
     )

@@ -23,7 +23,11 @@ from linrank.export.names import refuse
 from linrank.export.steps import decisions
 
 
-def _in_bigquery(character: str) -> bool:
+def _in_mysql(character: str, is_last: bool) -> bool:
+    return "\0" < character <= "\uffff" and not (is_last and character in " \t\n\v\f\r")
+
+
+def _in_bigquery(character: str, is_last: bool) -> bool:
     """Whether a column of BigQuery may have it: a letter, mark, digit, connector or dash, ..."""
     category = unicodedata.category(character)
     return category[0] in "LMN" or category in ("Pc", "Pd") or character in "&%=+:'<>#| "
@@ -44,11 +48,9 @@ class Dialect:
     folds_case : bool
         Whether columns that differ in their capitals only are the same column.
     takes : function
-        Whether a column name may have a character.
+        Whether a column name may have a character, which may be its last.
     rule : str
         Which these are, as the end of "names there have".
-    last : str
-        Characters that a column name must not end with.
     """
 
     name: str
@@ -56,9 +58,8 @@ class Dialect:
     closing: str
     longest: int | None
     folds_case: bool
-    takes: Callable[[str], bool] = lambda character: character != "\0"
+    takes: Callable[[str, bool], bool] = lambda character, is_last: character != "\0"
     rule: str = "no NUL, which ends the text of a query"
-    last: str = ""
 
     def quote(self, name: str, what: str = "feature") -> str:
         """A name as it stands in a query; `what` is called so, for the error about a bad one.
@@ -84,11 +85,9 @@ class Dialect:
         if self.longest is not None and len(name) > self.longest:
             return f"it has {len(name)} characters, the limit is {self.longest}"
         for place, character in enumerate(name):
-            if not self.takes(character):
+            if not self.takes(character, place == len(name) - 1):
                 found = f"{character!r} (U+{ord(character):04X}) at place {place}"
                 return f"it has {found}; names there have {self.rule}"
-        if name[-1] in self.last:
-            return f"it ends with {name[-1]!r}; names there do not end with a blank or a line end"
         return ""
 
 
@@ -102,9 +101,8 @@ DIALECTS = {
             closing="`",
             longest=64,
             folds_case=True,
-            takes=lambda character: "\0" < character <= "\uffff",
-            rule="characters of the Basic Multilingual Plane only, and no NUL",
-            last=" \t\n\v\f\r",
+            takes=_in_mysql,
+            rule="characters of the Basic Multilingual Plane but NUL, and no blank at the end",
         ),
         Dialect(
             name="bigquery",

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
@@ -322,7 +322,7 @@ class SortedRuns:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         # Of each run: a data set without rows, and where the arrays lie.
-        self._runs: list[tuple[Dataset, dict[str, _Place]]] = []
+        self._runs: list[tuple[Dataset, dict[str, Any]]] = []
 
     def add(self, held: list[Dataset]) -> None:
         """Sort rows by query and append them; the list is empty afterwards."""
@@ -340,10 +340,10 @@ class SortedRuns:
         none = np.empty(0, np.int64)  # a slice would keep all rows in memory
         self._runs.append((data.select(none), places))
 
-    def _write(self, array: Array) -> _Place:
+    def _write(self, array: Array) -> dict[str, Any]:
         begin = self._file.seek(-(-self._file.tell() // _ALIGNED) * _ALIGNED)
         self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        return _Place(array.shape, array.dtype, begin)
+        return {"shape": array.shape, "dtype": array.dtype, "offset": begin}
 
     def merge(self, query_bytes: Array, most: int) -> Iterator[Dataset]:
         """Whole queries in the order of their numbers, at a time at most ``most`` bytes or one
@@ -368,20 +368,9 @@ class SortedRuns:
             del in_order
 
 
-class _Place(NamedTuple):
-    """Where an array lies in a file."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    begin: int
-
-
-def _map_run(like: Dataset, places: dict[str, _Place], mapped: mmap.mmap) -> Dataset:
+def _map_run(like: Dataset, places: dict[str, Any], mapped: mmap.mmap) -> Dataset:
     """A data set whose arrays lie in a mapped file; all else is that of one without rows."""
-    found: dict[str, Array] = {
-        name: np.ndarray(place.shape, place.dtype, mapped, place.begin)
-        for name, place in places.items()
-    }
+    found: Any = {name: np.ndarray(buffer=mapped, **place) for name, place in places.items()}
     rows: Rows = DenseRows(found["values"])
     if "columns" in found:
         columns, offsets = found["columns"], found["offsets"]
