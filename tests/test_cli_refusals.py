@@ -91,6 +91,11 @@ REFUSED = """
 2 train d m --counting avl | --counting belongs to --method published
 2 train d m --method domniation | no method is named 'domniation'; did you mean 'domination'?
 2 train d m --method | argument --method: expected one argument
+2 train d m --scoring map | --scoring is called -m, --metric
+2 tune d --memory=2GB | --memory is called --memory-limit
+2 tune d --plot p.png | --plot is gone: draw a search in Python, with linrank.PathDisplay
+2 evaluate d s --per-query f.csv | --per-query is called -o, --output
+2 export m --to sql --normalizers engine | --normalizers is gone: the scaling is always in the
 2 train d m --scal none | unknown option --scal; did you mean --scale?
 2 train d m --zzzzzz | unknown option --zzzzzz
 2 train d m -z | unknown option -z
