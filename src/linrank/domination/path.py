@@ -75,7 +75,7 @@ def follow(
     alphas: Array,
     *,
     solver: str,
-    tol: float,
+    tol: float | None,
     max_iter: int | None,
     max_features: int | None = None,
     callback: Callback | None = None,
@@ -85,6 +85,7 @@ def follow(
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
+    tol = train.TOLERANCE if tol is None else tol
     if train.choose_solver(solver, problem.penalty, None) == "coordinate":
         fit = _coordinate_fit(problem, tol, max_iter or train.SWEEPS)
     else:

@@ -22,7 +22,7 @@ from linrank.methods.parameters import (
     RankSVMParameters,
     RankSVMSearch,
 )
-from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH, Found
+from linrank.methods.search import Found, search_domination, search_ranksvm
 from linrank.metrics import parse_scoring
 from linrank.search.folds import as_folds
 from linrank.search.tuning import Judging, Tuning
@@ -180,11 +180,11 @@ class _Run:
         parameters = kind(**self._common, **options)
         ground = Ground.of(replace(self.task, parameters=parameters))
         if not options:
-            return DOMINATION_PATH.tune(ground, folds, self._alphas, Judging(**judging))
+            return search_domination.tune(ground, folds, self._alphas, Judging(**judging))
         # A fold has that share of the queries, and so of the weights.
         share = 1.0 - 1.0 / self.n_folds if self.n_folds > 1 else 1.0
         grid = np.array(WEIGHTS) / (share * self.unit)
-        return RANKSVM_PATH.tune(ground, folds, grid, Judging(**judging))
+        return search_ranksvm.tune(ground, folds, grid, Judging(**judging))
 
     @property
     def _common(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,24 +16,11 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import varying_columns
 from linrank.domination.induction import InductionResult
 from linrank.domination.layering import margin_of_part
-from linrank.domination.path import (
-    DominationPathResult,
-    alphas_by_slopes,
-    as_alphas,
-    geometric_alphas,
-)
-from linrank.domination.path import (
-    check_path as check_path,
-)
+from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas
+from linrank.domination.path import check_path as check_path
 from linrank.domination.path import follow as follow_path
 from linrank.domination.problem import DominationProblem
-from linrank.domination.train import (
-    TOLERANCE,
-    certify,
-    check_parameters,
-    describe_parameters,
-    make_problem,
-)
+from linrank.domination.train import certify, check_parameters, describe_parameters, make_problem
 from linrank.domination.train import train as solve
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
@@ -46,9 +33,8 @@ from linrank.methods.ground import (
 )
 from linrank.parts.recipes import domination_recipe as recipe_of
 from linrank.parts.risk import Totals, evaluate
-from linrank.parts.train import train_parts, train_path_parts
-from linrank.ranksvm.path import PathResult, reporting
-from linrank.solvers.result import Callback, Result
+from linrank.parts.train import train_parts
+from linrank.solvers.result import Result
 from linrank.system.resources import check_fits, count
 from linrank.system.seeds import seed_of
 
@@ -67,10 +53,8 @@ def train(task: Task) -> Trained:
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _with_sparsity(ground.conclude(result, settings, n_pairs=n_pairs), result)
-    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
     seed = seed_of(p.random_state)
-    asked |= {"seed": seed, "scale": ground.scaling.factors}
-    result = solve(ground.scaled, **options, **asked, **watched)
+    result = solve(ground.scaled, seed=seed, **options, **ground.weighing, **watched)
 
     def best(last: Any) -> Any:
         found = ground.monitor.best(last)
@@ -88,15 +72,9 @@ def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
     """What is minimized; all but alpha is the same along a path."""
     p = ground.task.parameters
     check_parameters(**values_of(p, ("penalty", "negative_sampling", *_SOLVING)))
-    return make_problem(
-        ground.scaled,
-        alpha=alpha,
-        **values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING)),
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        seed=seed_of(p.random_state),
-        n_jobs=ground.n_threads,
-    )
+    what = values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING))
+    how = {**ground.weighing, "seed": seed_of(p.random_state)}
+    return make_problem(ground.scaled, alpha=alpha, **what, **how)
 
 
 def grid_of(ground: Ground) -> NDArray[np.float64]:
@@ -119,36 +97,24 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
     return alphas_by_slopes(slopes, start.value, "l2", n_alphas, eps)
 
 
-def follow(
-    ground: Ground,
-    alphas: NDArray[np.float64],
-    *,
-    progress: Callable[[Result], None] | None = None,
-    callback: Callback | None = None,
-) -> tuple[PathResult, int | None]:
-    """The models of descending alpha, each from the last; the number of pairs where a pass told it.
+def path_options(ground: Ground) -> dict[str, Any]:
+    """What is asked of a path wherever the rows are."""
+    return values_of(ground.task.parameters, ("max_features", "tol", "max_iter"))
 
-    ``progress`` is called with each result.
-    """
-    p, n_features = ground.task.parameters, ground.columns.n_features
-    options = {**values_of(p, ("max_features", "tol", "max_iter")), "callback": callback}
-    n_pairs, varies = None, np.ones(n_features, dtype=bool)
-    if ground.place.dataset is not None:
-        check_fits(
-            len(alphas) * n_features * 8,
-            f"a path of {len(alphas)} models of {n_features} features",
-            "use fewer alphas, or max_features with a larger eps",
-        )
-        problem = _problem(ground)
-        options["tol"] = TOLERANCE if p.tol is None else p.tol
-        found = follow_path(problem, alphas, solver=p.solver, **options)
-        results = list(reporting(found, progress))
-        varies = varying_columns(problem.rows, problem.layering.queries)
-    else:  # parts have looked which columns vary while they read the rows
-        where = (ground.place, ground.recipe, ground.scaling)
-        results, n_pairs = train_path_parts(*where, alphas.tolist(), progress=progress, **options)
-    path = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
-    return path, n_pairs
+
+def path_in_memory(
+    ground: Ground, alphas: NDArray[np.float64], **options: Any
+) -> tuple[Iterable[Result], NDArray[np.bool_]]:
+    """The models of descending alpha, each from the last, and which columns pairs see."""
+    n_features = ground.columns.n_features
+    check_fits(
+        len(alphas) * n_features * 8,
+        f"a path of {len(alphas)} models of {n_features} features",
+        "use fewer alphas, or max_features with a larger eps",
+    )
+    problem = _problem(ground)
+    found = follow_path(problem, alphas, solver=ground.task.parameters.solver, **options)
+    return found, varying_columns(problem.rows, problem.layering.queries)
 
 
 def path_settings(ground: Ground, alpha: float) -> dict[str, Any]:

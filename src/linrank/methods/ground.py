@@ -448,6 +448,12 @@ class Ground:
         return query_weights(self.task.query_weight, self.columns.queries)
 
     @property
+    def weighing(self) -> dict[str, Any]:
+        """Weights of columns and queries, and threads: for every training in memory."""
+        scale, weight = self.scaling.factors, self.query_weight
+        return {"scale": scale, "query_weight": weight, "n_jobs": self.n_threads}
+
+    @property
     def start(self) -> NDArray[np.float64] | None:
         """Where the weights of the scaled columns begin."""
         model, filling = self.task.start, self.columns.filling

@@ -42,14 +42,8 @@ def train_regularized(task: Task) -> Trained:
 
 def _train(solve: Callable[..., Any], task: Task, settings: dict[str, Any]) -> Trained:
     ground = Ground.of(task)
-    run = partial(
-        solve,
-        ground.scaled,
-        **{name: value for name, value in settings.items() if name != "method"},
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        n_jobs=task.parameters.n_jobs,
-    )
+    options = {name: value for name, value in settings.items() if name != "method"}
+    run = partial(solve, ground.scaled, **options, **ground.weighing)
     result = run(callback=ground.callback)
     return ground.conclude(result, settings, best=lambda last: _best(last, ground.monitor, run))
 

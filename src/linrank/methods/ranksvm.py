@@ -27,16 +27,15 @@ from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
     from linrank.parts.parts import Facts, Parts
     from linrank.parts.recipes import RankRecipe
-    from linrank.ranksvm.path import PathResult
     from linrank.ranksvm.train import Balance
-    from linrank.solvers.result import Callback, Result
+    from linrank.solvers.result import Result
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive", "curves", "n_knots", "interactions")
@@ -88,15 +87,8 @@ def train(task: Task) -> Trained:
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
         result, n_pairs = train_parts(ground.place, ground.recipe, ground.scaling, **asked)
     else:
-        result = solve(
-            ground.scaled,
-            **options,
-            scale=ground.scaling.factors,
-            preferences=task.preferences,
-            query_weight=ground.query_weight,
-            n_jobs=ground.n_threads,
-            **asked,
-        )
+        asked |= {"preferences": task.preferences, **ground.weighing}
+        result = solve(ground.scaled, **options, **asked)
     if result.C is not None:
         options["C"] = result.C
     settings = settings_of(p, options)
@@ -104,31 +96,20 @@ def train(task: Task) -> Trained:
     return replace(trained, attributes={**trained.attributes, **settings_shown(options, p)})
 
 
-def follow(
-    ground: Ground,
-    Cs: NDArray[Any],
-    *,
-    progress: Callable[[Result], None] | None = None,
-    callback: Callback | None = None,
-) -> tuple[PathResult, int | None]:
-    """The models of ascending C, each from the last; the number of pairs where a pass told it."""
-    from linrank.ranksvm.path import PathResult, reporting, train_path  # which a fit does not need
+def path_options(ground: Ground) -> dict[str, Any]:
+    """What is asked of a path wherever the rows are."""
+    return {"bounds": _bounds(ground), **values_of(ground.task.parameters, ("tol", "max_iter"))}
 
-    p, bounds, n_pairs = ground.task.parameters, _bounds(ground), None
-    asked: dict[str, Any] = {"bounds": bounds, "callback": callback}
-    varies = np.ones(ground.columns.n_features, dtype=bool)
-    if ground.place.dataset is None:  # where parts have looked while they read the rows
-        from linrank.parts.train import train_path_parts
 
-        asked |= {"progress": progress, **values_of(p, ("tol", "max_iter"))}
-        where = (ground.place, ground.recipe, ground.scaling)
-        results, n_pairs = train_path_parts(*where, Cs.tolist(), **asked)
-    else:
-        asked |= {"query_weight": ground.query_weight, "n_jobs": ground.n_threads, **options_of(p)}
-        found = train_path(ground.scaled, Cs.tolist(), scale=ground.scaling.factors, **asked)
-        results = list(reporting(found, progress))
-        varies = ground.varying(varies)
-    return PathResult.of(Cs, results, ground.scaling, varies, bounds=bounds), n_pairs
+def path_in_memory(
+    ground: Ground, Cs: NDArray[Any], **asked: Any
+) -> tuple[Iterable[Result], NDArray[Any]]:
+    """The models of ascending C, each from the last, and which columns pairs see."""
+    from linrank.ranksvm.path import train_path  # which a fit does not need
+
+    options = {**options_of(ground.task.parameters), **ground.weighing, **asked}
+    varies = ground.varying(np.ones(ground.columns.n_features, dtype=bool))
+    return train_path(ground.scaled, Cs.tolist(), **options), varies
 
 
 def check_path(parameters: Any) -> None:
@@ -165,7 +146,7 @@ def unit_of(ground: Ground) -> float:
     """The C that "auto" is, and grids are multiples of."""
     data, balance = ground.place.dataset, ground.balance
     if data is not None:
-        asked = {**options_of(ground.task.parameters), "query_weight": ground.query_weight}
+        asked = {**options_of(ground.task.parameters), **ground.weighing}
         return weight_in_memory(data, balance, asked)
     from linrank.parts.risk import sizes_of
 
@@ -208,14 +189,7 @@ _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_norma
 def train_published(task: Task) -> Trained:
     """Minimize as published, over rows in memory."""
     ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
-    result = solve(
-        ground.scaled,
-        **options,
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        n_jobs=task.parameters.n_jobs,
-        callback=ground.monitor,
-    )
+    result = solve(ground.scaled, **options, **ground.weighing, callback=ground.monitor)
     return ground.conclude(result, {"method": "published", **options})
 
 
