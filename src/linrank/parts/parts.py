@@ -191,23 +191,6 @@ class Facts:
     low: float
     high: float
 
-    @classmethod
-    def of(cls, data: Dataset, known: ColumnStatistics | None = None, n_threads: int = 1) -> Facts:
-        """The facts of a data set; its statistics are not computed where they are ``known``."""
-        labels, queries = data.labels, data.queries
-        if data.weight is not None and not data.weight.all():  # a row of weight 0 is none
-            counts = data.weight > 0.0
-            labels = labels[counts]
-            queries = Queries.of(labels, None if data.qid is None else data.qid[counts])
-        n_levels = queries.n_levels
-        return cls(
-            _statistics_of(data, n_threads) if known is None else known,
-            int(np.count_nonzero(n_levels > 1)),
-            int(n_levels[n_levels > 1].sum()),
-            float(labels.min(initial=np.inf)),
-            float(labels.max(initial=-np.inf)),
-        )
-
     def __add__(self, other: Facts) -> Facts:
         return Facts(
             self.statistics + other.statistics,
@@ -471,10 +454,7 @@ def statistics_of_queries(
     data: Dataset, kept: Array | None, *, n_threads: int = 1
 ) -> ColumnStatistics:
     """The moments of the columns over the rows of the queries ``kept``, all if None."""
-    return _statistics_of(only_queries(data, kept), n_threads)
-
-
-def _statistics_of(data: Dataset, n_threads: int) -> ColumnStatistics:
+    data = only_queries(data, kept)
     if isinstance(data.rows, StreamedRows):
         return data.rows.statistics(data.weight)
     return data.rows.scan(data.weight, n_threads).statistics
@@ -500,8 +480,19 @@ def facts_of_part(
     *,
     n_threads: int = 1,
 ) -> Facts:
-    """The facts of one part, ``by_query`` of rows that are scaled within their queries."""
+    """The facts of one part, ``by_query`` of rows that are scaled within their queries.
+
+    Its statistics are not computed where they are ``known``.
+    """
     data = only_queries(data, kept)
     if by_query:
         data = Scaling("query").transformed(data, n_jobs=n_threads)
-    return Facts.of(data, known, n_threads)
+    labels, queries = data.labels, data.queries
+    if data.weight is not None and not data.weight.all():  # a row of weight 0 is none
+        counts = data.weight > 0.0
+        labels = labels[counts]
+        queries = Queries.of(labels, None if data.qid is None else data.qid[counts])
+    n_levels = queries.n_levels[queries.n_levels > 1]
+    known = statistics_of_queries(data, None, n_threads=n_threads) if known is None else known
+    ends = float(labels.min(initial=np.inf)), float(labels.max(initial=-np.inf))
+    return Facts(known, len(n_levels), int(n_levels.sum()), *ends)
