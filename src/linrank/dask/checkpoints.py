@@ -18,16 +18,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.dask.partitions import Partitions
 from linrank.data.bounds import weight_bounds
+from linrank.data.rows import Array
 from linrank.errors import CheckpointError, ClusterError
 from linrank.methods.base import Method, Task, Trained
 from linrank.solvers.result import Callback
 from linrank.stochastic.checkpoint import check_replaceable, load, save
-
-Array = NDArray[Any]
 
 
 def on_cluster(method: Method) -> Method:

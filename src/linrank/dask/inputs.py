@@ -18,7 +18,6 @@ import dask.array
 import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import delay_task
 from linrank.data.dataset import Dataset
@@ -34,8 +33,6 @@ from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.store.store import Store
-
-Array = NDArray[Any]
 
 Block = tuple[Any, Any, Any, Any]  # each delayed, a future, the name of a column, or None
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import (
     Watch,
@@ -25,16 +24,13 @@ from linrank.dask.repair import Repair, assign, move, refuse_split, split_querie
 from linrank.dask.rounds import DaskChunks, make_chunk
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows
+from linrank.data.rows import Array, DenseRows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
 from linrank.parts.gathered_rows import gather_rows
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.recipes import Recipe
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
-
 
 # Of the rows that come to the client to find a start from. Ten times as many save no round on
 # MSLR's shape, and cost the client as much as three products of two workers.

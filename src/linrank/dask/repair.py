@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from distributed import Client, Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import map_tasks
 from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
+from linrank.data.rows import Array
 
-Array = NDArray[Any]
 _log = logging.getLogger("linrank.dask")
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
 
@@ -200,8 +198,7 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
 
 def rows_of(data: Dataset, which: Array) -> Dataset:
     """The rows of some queries of a partition."""
-    rows: Dataset = data.select(data.queries.select(which).order)
-    return rows
+    return data.select(data.queries.select(which).order)
 
 
 def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:

@@ -108,8 +108,7 @@ class DaskChunks:
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         if len(own) != self.n_chunks:
             raise ValueError(f"{len(own)} arguments for {self.n_chunks} chunks")
-        found: list[Any] = self._run_round(lambda: self._list_results(task, args, own))
-        return found
+        return self._run_round(lambda: self._list_results(task, args, own))
 
     def release(self) -> None:
         """Let the cluster forget the chunks; also after an error, also when it is gone."""

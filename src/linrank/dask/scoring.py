@@ -15,7 +15,6 @@ import dask
 import dask.array
 import numpy as np
 from distributed import Client
-from numpy.typing import NDArray
 
 from linrank.dask.clients import Watch, client_of, delay_task, results_of
 from linrank.dask.inputs import (
@@ -34,7 +33,7 @@ from linrank.dask.repair import assign, join_datasets, rows_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels, column_names
 from linrank.data.queries import Queries, as_ids
-from linrank.data.rows import DenseRows, as_rows
+from linrank.data.rows import Array, DenseRows, as_rows
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import (
@@ -48,8 +47,6 @@ from linrank.metrics.evaluate import (
 from linrank.metrics.evaluation import Counts, Evaluation
 from linrank.metrics.measures import ERR, Measure, Metric
 from linrank.models.linear import queries_of
-
-Array = NDArray[Any]
 
 
 def predict(model: Any, X: Any, qid: Any = None) -> Any:
@@ -97,8 +94,7 @@ def _scores(number: int, model: Any, block: Any, qid: Any) -> Array:
         X, qid = rows_and_ids(block, qid)
         if not isinstance(X, Dataset) and len(getattr(X, "shape", ())) == 2 and X.shape[0] == 0:
             return np.empty(0)
-        scores: Array = model.predict(X, qid=qid, n_jobs=1)
-        return scores
+        return model.predict(X, qid=qid, n_jobs=1)
 
 
 def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.rows import Array
 from linrank.domination import train
@@ -189,7 +188,7 @@ def check_path(parameters: Any) -> None:
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 
 
-def as_alphas(alphas: Any, auto: Callable[[], Array]) -> NDArray[np.float64]:
+def as_alphas(alphas: Any, auto: Callable[[], Array]) -> Array:
     """The grid as a descending array, each value once; ``auto`` makes the one of ``"auto"``."""
     is_auto = isinstance(alphas, str) and alphas == "auto"
     values = auto().tolist() if is_auto else ()

@@ -86,8 +86,7 @@ class _Documents:
     @property
     def qid(self) -> Array:
         """Query of each row, as an object array of strings."""
-        ids: Array = self.query_ids[self.query]
-        return ids
+        return self.query_ids[self.query]
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return ``{query: {document: number}}``, as pytrec_eval, ir_measures and ranx take it."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import DOMINATION, DOMINATION_PATH
 from linrank.data.dataset import Dataset
 from linrank.data.queries import varying_columns
+from linrank.data.rows import Array
 from linrank.domination.induction import InductionResult
 from linrank.domination.layering import margin_of_part
 from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas
@@ -77,13 +77,13 @@ def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
     return make_problem(ground.scaled, alpha=alpha, **what, **how)
 
 
-def grid_of(ground: Ground) -> NDArray[np.float64]:
+def grid_of(ground: Ground) -> Array:
     """The grid of alpha, descending."""
     p = ground.task.parameters
     return as_alphas(p.alphas, lambda: _auto_alphas(ground, p.n_alphas, p.eps))
 
 
-def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np.float64]:
+def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> Array:
     """The grid "auto"."""
     scaling = ground.scaling
     if ground.place.dataset is not None:
@@ -102,9 +102,7 @@ def path_options(ground: Ground) -> dict[str, Any]:
     return values_of(ground.task.parameters, ("max_features", "tol", "max_iter"))
 
 
-def path_in_memory(
-    ground: Ground, alphas: NDArray[np.float64], **options: Any
-) -> tuple[Iterable[Result], NDArray[np.bool_]]:
+def path_in_memory(ground: Ground, alphas: Array, **options: Any) -> tuple[Iterable[Result], Array]:
     """The models of descending alpha, each from the last, and which columns pairs see."""
     n_features = ground.columns.n_features
     check_fits(
@@ -130,7 +128,7 @@ def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
     return {**shown, "n_nonzeros": tuning.facts["n_nonzero"]}
 
 
-def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+def parameters_of_part(parameters: Any, data: Dataset, rows: Array) -> Any:
     """The parameters for some rows of a data set, whose margins may be by row or by layer."""
     own = copy.copy(parameters)
     own.margin = margin_of_part(own.margin, own.layers, data, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,27 +13,21 @@ import numpy as np
 from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SCORING, SELECTED_PAIRS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights, varying_columns
+from linrank.data.queries import Queries, query_weights, varying_columns
+from linrank.data.rows import Array, Rows
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.methods.base import Description, Task, Trained
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
-from linrank.solvers.result import distance_text
+from linrank.ranksvm.train import Balance
+from linrank.solvers.result import Result, distance_text
 from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.queries import Queries
-    from linrank.data.rows import Rows
     from linrank.models.additive import AdditiveModel
     from linrank.models.design import Design, Shape
-    from linrank.ranksvm.train import Balance
-    from linrank.solvers.result import Result
 
 
 Line = tuple[str, str]
@@ -228,7 +223,7 @@ class Monitor:
         self.keys = [f"val{i if many else ''}_{name}" for i in range(len(sets))]
         self.history: dict[str, list[float]] = {key: [] for key in self.keys}
         self.best_iteration = 0
-        self.best_w: NDArray[np.float64] | None = None
+        self.best_w: Array | None = None
         self._n_jobs = n_jobs = ranker.n_jobs
         self._sets = [
             replace(data, rows=self.scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
@@ -271,7 +266,7 @@ class Monitor:
             message=f"iteration {i} had the best {self.keys[-1]}",
         )
 
-    def _score(self, w: NDArray[np.float64]) -> None:
+    def _score(self, w: Array) -> None:
         model = LinearModel(self.scaling.fold(w))
         # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
         rules = convention("linrank", ties="stable" if w.any() else "average")
@@ -325,9 +320,7 @@ def tell(line: str) -> None:
 # ---- the ground ---------------------------------------------------------------------------------
 
 
-def _varying_columns(
-    data: Dataset, candidates: NDArray[np.bool_], n_threads: int = 1
-) -> NDArray[np.bool_]:
+def _varying_columns(data: Dataset, candidates: Array, n_threads: int = 1) -> Array:
     return varying_columns(data.rows, data.queries, candidates)
 
 
@@ -454,7 +447,7 @@ class Ground:
         return {"scale": scale, "query_weight": weight, "n_jobs": self.n_threads}
 
     @property
-    def start(self) -> NDArray[np.float64] | None:
+    def start(self) -> Array | None:
         """Where the weights of the scaled columns begin."""
         model, filling = self.task.start, self.columns.filling
         is_curved = self.design is not None or hasattr(model, "curves")
@@ -471,7 +464,7 @@ class Ground:
         return self.scaling.unfold(model.missing.join(model.coef, filling))
 
     @property
-    def minimizer_start(self) -> NDArray[np.float64] | None:
+    def minimizer_start(self) -> Array | None:
         """The same without weights of columns that no pair sees: they only add to the penalty.
 
         `conclude` makes them 0, and the objective is to be that of the weights it leaves.
@@ -501,13 +494,12 @@ class Ground:
         found = model if design is None else design.model(model, place.columns)
         return found.with_statistics(place.statistics)
 
-    def varying(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def varying(self, candidates: Array) -> Array:
         """Whether pairs see each of these columns: a pass over parts, often less over memory."""
         if self.place.dataset is not None:
             return varying_columns(self.columns.rows, self._compared, candidates)
         with self.place.opened(None) as data:
-            varies: NDArray[np.bool_] = data.total(_varying_columns, candidates)
-        return varies
+            return data.total(_varying_columns, candidates)
 
     @property
     def _compared(self) -> Queries | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
 from linrank.data.bounds import weight_bounds
+from linrank.data.dataset import Dataset
+from linrank.data.rows import Array
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
     SETTINGS,
@@ -21,21 +24,15 @@ from linrank.methods.ground import (
     relative_gap,
     weight_line,
 )
-from linrank.ranksvm.train import Problem
+from linrank.parts.parts import Facts, Parts
+from linrank.ranksvm.train import Balance, Problem
 from linrank.ranksvm.train import train as solve
+from linrank.solvers.result import Result
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.parts.parts import Facts, Parts
     from linrank.parts.recipes import RankRecipe
-    from linrank.ranksvm.train import Balance
-    from linrank.solvers.result import Result
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive", "curves", "n_knots", "interactions")
@@ -101,9 +98,7 @@ def path_options(ground: Ground) -> dict[str, Any]:
     return {"bounds": _bounds(ground), **values_of(ground.task.parameters, ("tol", "max_iter"))}
 
 
-def path_in_memory(
-    ground: Ground, Cs: NDArray[Any], **asked: Any
-) -> tuple[Iterable[Result], NDArray[Any]]:
+def path_in_memory(ground: Ground, Cs: Array, **asked: Any) -> tuple[Iterable[Result], Array]:
     """The models of ascending C, each from the last, and which columns pairs see."""
     from linrank.ranksvm.path import train_path  # which a fit does not need
 
@@ -119,7 +114,7 @@ def check_path(parameters: Any) -> None:
     as_Cs(parameters.Cs)
 
 
-def grid_of(ground: Ground) -> NDArray[Any]:
+def grid_of(ground: Ground) -> Array:
     """The values of C of a search or path, ascending."""
     from linrank.ranksvm.path import as_Cs
 
@@ -137,7 +132,7 @@ def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
     return settings_shown(tuning.best_params, parameters)
 
 
-def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+def parameters_of_part(parameters: Any, data: Dataset, rows: Array) -> Any:
     """The parameters for some rows of a data set: the same."""
     return parameters
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data.frames import Array
 from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import CountedMeasure, Measure, parse
 from linrank.system.tables import Column, Table, Tabled, frame_of
-
-Array = NDArray[Any]
 
 
 class _Totals:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import first_true
+from linrank.data.frames import Array, first_true
 from linrank.data.queries import Queries
 from linrank.io.trec import Qrels, Run, load_qrels, load_run
 from linrank.metrics.conventions import Convention
@@ -21,7 +20,6 @@ from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import Metric
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 RUN_METRICS = ("ndcg@10", "map", "mrr", "p@10", "recall@100")
 
 

@@ -22,8 +22,6 @@ from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from linrank.models.design import Design, Shape
     from linrank.parts.recipes import Recipe
 
@@ -322,7 +320,7 @@ class Parts(ABC):
         chunks may be forgotten.
         """
 
-    def select(self, part: Any, n_threads: int = 1) -> Self:
+    def select(self, part: Any, n_threads: int = 1) -> Parts:
         """The training part of a fold, masks by query and part; all if None."""
         if part is None:
             return self

@@ -240,8 +240,7 @@ def curvature(
         return np.zeros((n, n) if name == "hessian_matrix" else n)
     state = chunk.at(w, epsilon, n_threads)
     found: Any = getattr(state.loss, name)(chunk.rows, state.point, *args)
-    matrix: Array = found[0] if isinstance(found, tuple) else found  # a product has its image
-    return matrix
+    return found[0] if isinstance(found, tuple) else found  # a product has its image
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians

@@ -102,7 +102,7 @@ def measure_parts(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
             f"{numerator.shape[1]} queries can be judged; use fewer folds or another measure"
         )
-    values: Array = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
+    values = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
     return values if measure.higher_is_better else 0.0 - values
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import N_FOLDS
@@ -247,7 +246,7 @@ def _fold(data: Dataset, pair: Any, k: int) -> Fold:
     return Fold(train, valid)
 
 
-def _row_numbers(rows: Any, n_rows: int, k: int) -> NDArray[Any]:
+def _row_numbers(rows: Any, n_rows: int, k: int) -> Array:
     """Row numbers of a fold, from themselves or from a mask of all rows."""
     part = np.asarray(rows)
     if part.dtype == bool and part.shape == (n_rows,):

@@ -67,8 +67,7 @@ def share_out(n: int, weights: Array, shift: float) -> Array:
     sums = np.cumsum(weights, dtype=np.float64)
     ends = np.floor(n * (sums / sums[-1]) + shift).astype(np.int64)
     # sums/sums[-1] ends at 1 exactly; n + u may still be rounded up, to one thing too many.
-    counts: Array = np.diff(np.minimum(ends, n), prepend=0)
-    return counts
+    return np.diff(np.minimum(ends, n), prepend=0)
 
 
 def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visit]:

@@ -287,5 +287,4 @@ def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
     values = both.values * np.repeat([1.0, -1.0], [sizes[:n].sum(), sizes[n:].sum()])
     cell, place = np.unique(cells, return_inverse=True)  # one for each pair and column
     difference = np.bincount(place, weights=values, minlength=len(cell))
-    squares: Array = np.bincount(cell // rows.n_columns, difference * difference, minlength=n)
-    return squares
+    return np.bincount(cell // rows.n_columns, difference * difference, minlength=n)
