@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Client, Future
 
 from linrank.dask.clients import map_tasks
-from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
+from linrank.data.dataset import Dataset, join_datasets
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
 
@@ -210,19 +210,11 @@ def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Datase
         kept = [own.select(mask)] if mask.any() else []
     parts = [*before, *kept, *after]
     # All gone and none came: no rows, yet an object whose summary can be taken.
-    return join_datasets(parts) if parts else own.select(np.empty(0, np.int64))
+    return join_parts(parts) if parts else own.select(np.empty(0, np.int64))
 
 
-def join_datasets(parts: Sequence[Dataset]) -> Dataset:
-    """Return the rows of datasets, one after the other; they are alike, as summaries tell."""
-    first = parts[0]
-    ids = [part.qid for part in parts]
-    joined = Dataset(
-        join_rows([part.rows for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        join_ids([a for a in ids if a is not None]),
-        join_optional([part.weight for part in parts]),
-        first.feature_names,
-    )
+def join_parts(parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of datasets, which are alike, as one; on one thread, as a worker has many."""
+    joined = join_datasets(parts)
     joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
     return joined

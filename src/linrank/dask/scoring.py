@@ -16,7 +16,7 @@ import dask.array
 import numpy as np
 from distributed import Client
 
-from linrank.dask.clients import Watch, client_of, delay_task, results_of
+from linrank.dask.clients import Watch, client_of, delay_task, map_tasks, results_of
 from linrank.dask.inputs import (
     Cut,
     blocks_of,
@@ -29,7 +29,7 @@ from linrank.dask.inputs import (
     vector_blocks,
 )
 from linrank.dask.partitions import assemble, number_queries
-from linrank.dask.repair import assign, join_datasets, rows_of
+from linrank.dask.repair import assign, join_parts, rows_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels, column_names
 from linrank.data.queries import Queries, as_ids
@@ -155,7 +155,7 @@ def _group_rows(number: int, block: Any, qid: Any) -> Dataset:
 
 def _score_joint(number: int, model: Any, pieces: list[Dataset]) -> list[Array]:
     """Scores of the queries that meet here, for each of those who hold some of their rows."""
-    scores = model.predict(join_datasets(pieces), n_jobs=1)
+    scores = model.predict(join_parts(pieces), n_jobs=1)
     return np.split(scores, np.cumsum([piece.n_rows for piece in pieces])[:-1])
 
 
@@ -217,38 +217,23 @@ def evaluate(
             replace(m, y_max=y_max) if isinstance(m, ERR) and m.y_max is None else m
             for m in measures
         ]
-        futures = [
-            watch.client.submit(_evaluate_block, s.number, future, concrete, chosen, pure=False)
-            for s, future in zip(found.summaries, found.futures, strict=True)
-        ]
-        parts = results_of(watch, futures, [s.number for s in found.summaries])
-    at = np.concatenate(found.query_numbers)
-
-    def in_order(values: Sequence[Array]) -> Array:
-        """Queries numbered as in memory, so that means are taken in that order."""
-        every = np.concatenate(list(values))
-        ordered = np.empty_like(every)
-        ordered[at] = every
-        return ordered
-
-    def counted(name: str) -> Any:
-        several = [getattr(part, name) for part in parts]
-        if several[0] is None:
-            return None
-        kind = type(several[0])
-        return kind(**{n: in_order([getattr(c, n) for c in several]) for n in vars(several[0])})
-
-    counts = Counts(*map(counted, ("pairs", "dominating", "dominated")))
+        numbers = [s.number for s in found.summaries]
+        common = {"measures": concrete, "chosen": chosen}
+        futures = map_tasks(
+            watch.client, "measures", _evaluate_block, numbers, found.futures, **common
+        )
+        parts = results_of(watch, futures, numbers)
+    # Queries numbered as in memory: means are taken in that order.
+    order = np.argsort(np.concatenate(found.query_numbers))
+    counts = Counts.joined([part.counts for part in parts]).take(order)
     means: dict[str, float] = {}
     per_query: dict[str, Array] = {}
     for measure, asked in zip(measures, concrete, strict=True):
-        values = in_order([part.per_query[str(asked)] for part in parts])
+        values = np.concatenate([part.per_query[str(asked)] for part in parts])[order]
         mean, values = counts.measure(measure, chosen) or (mean_of(values), values)
         means[str(measure)], per_query[str(measure)] = mean, values
     ids = None if qid is None else found.query_ids
-    return Evaluation(
-        means, per_query, ids, chosen, counts.pairs, counts.dominating, counts.dominated
-    )
+    return Evaluation(means, per_query, ids, chosen, **vars(counts))
 
 
 def _label_block(

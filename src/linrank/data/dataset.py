@@ -397,7 +397,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     """
     if len(parts) == 1:
         return parts[0]
-    comments = None
+    comments, ids = None, [part.qid for part in parts if part.qid is not None]
     if any(part.comments is not None for part in parts):
         each = (part.comments or Comments.of([""] * part.n_rows) for part in parts)
         comments = Comments.join(list(each))
@@ -405,8 +405,9 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         parts[0],
         rows=join_rows([part.rows for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
-        qid=join_optional([part.qid for part in parts]),
+        qid=join_ids(ids) if ids else None,
         weight=join_optional([part.weight for part in parts]),
+        position=join_optional([part.position for part in parts]),
         comments=comments,
     )
 
