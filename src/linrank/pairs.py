@@ -11,10 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS
-from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
-from linrank.data.queries import Queries
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset, Preferences, Queries
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.system.resources import PickledFields, cached_property, check_fits
 
@@ -46,16 +43,8 @@ class Pairs(PickledFields):
     @cached_property
     def problem(self) -> _core.PairProblem:
         """The same for the core; its arrays are shared."""
-        queries = self.queries
-        return _core.pair_problem(
-            queries.offsets,
-            queries.levels,
-            queries.n_levels,
-            self.row_weight,
-            self.query_weight,
-            self.gain,
-            self.adjacent,
-        )
+        weights = self.row_weight, self.query_weight, self.gain
+        return _core.pair_problem(*self.queries.ranked, *weights, self.adjacent)
 
     @cached_property
     def n_pairs(self) -> int:

@@ -16,8 +16,7 @@ import numpy as np
 from linrank import _core
 from linrank._core import dot
 from linrank.choices import COUNTED, COUNTINGS, SELECTED_PAIRS
-from linrank.data.dataset import Dataset, as_sparse
-from linrank.data.rows import Array, CsrRows, Rows
+from linrank.data import Array, CsrRows, Dataset, Rows, as_sparse
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Errors, HingeKind, PairLoss, SquaredHingeKind
 from linrank.objective import Sum

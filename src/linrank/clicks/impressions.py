@@ -9,10 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data.dataset import Dataset
+from linrank.data import Dataset, Queries, Words
 from linrank.data.frames import Array, as_array, as_vector, check_each, first_true
-from linrank.data.queries import Queries
-from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
 from linrank.io.columns import arrow, columns_of, name_columns, nearest
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from linrank.clicks.impressions import Impressions, as_numbers
+from linrank.data import Preferences, Queries
 from linrank.data.frames import Array, as_array, check_each, first_true
-from linrank.data.preferences import Preferences
-from linrank.data.queries import Queries
 from linrank.errors import NoPairsError, check_natural, check_one_of, check_positive
 
 

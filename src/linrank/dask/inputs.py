@@ -20,7 +20,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from linrank.dask.clients import delay_task
-from linrank.data.dataset import Dataset
+from linrank.data import Dataset, DenseRows, Queries, as_ids
 from linrank.data.frames import (
     all_column_names,
     as_array,
@@ -29,8 +29,6 @@ from linrank.data.frames import (
     column_names,
     is_frame,
 )
-from linrank.data.queries import Queries, as_ids
-from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.store.store import Store
 

@@ -10,9 +10,7 @@ import numpy as np
 from distributed import Client, Future
 
 from linrank.dask.clients import map_tasks
-from linrank.data.dataset import Dataset, join_datasets
-from linrank.data.queries import Queries
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset, Queries, join_datasets
 
 _log = logging.getLogger("linrank.dask")
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean

@@ -30,9 +30,7 @@ from linrank.dask.inputs import (
 )
 from linrank.dask.partitions import assemble, number_queries
 from linrank.dask.repair import assign, join_parts, rows_of
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_labels, column_names
-from linrank.data.queries import Queries, as_ids
+from linrank.data import Dataset, Queries, as_ids, as_labels, column_names
 from linrank.data.rows import Array, DenseRows, as_rows
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention

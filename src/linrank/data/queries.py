@@ -63,6 +63,16 @@ class Queries:
     def n_queries(self) -> int:
         return len(self.n_levels)
 
+    @property
+    def ranked(self) -> tuple[Array, Array, Array]:
+        """Where queries begin and the levels of positions, as the core takes them."""
+        return self.offsets, self.levels, self.n_levels
+
+    @property
+    def arrays(self) -> tuple[Array, Array | None, Array, Array]:
+        """The same with the row of each position."""
+        return self.offsets, self.order, self.levels, self.n_levels
+
     def query_of_rows(self) -> Array:
         """The number of the query of each row."""
         return self.scatter(np.repeat(np.arange(self.n_queries), np.diff(self.offsets)))

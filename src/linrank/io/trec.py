@@ -11,10 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset
-from linrank.data.frames import Array
-from linrank.data.queries import as_ids
-from linrank.data.words import Words
+from linrank.data import Array, Dataset, Words, as_ids
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress, open_blocks
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.frames import as_array
-from linrank.data.rows import Array, CsrRows, Rows
+from linrank.data import Array, CsrRows, Rows, as_array
 from linrank.kernels.functions import Kernel
 from linrank.system.resources import (
     allowed,

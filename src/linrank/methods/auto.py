@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, DenseRows
+from linrank.data import Array, Dataset, DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import DOMINATION, DOMINATION_PATH
-from linrank.data.dataset import Dataset
+from linrank.data import Array, Dataset
 from linrank.data.queries import varying_columns
-from linrank.data.rows import Array
 from linrank.domination.induction import InductionResult
 from linrank.domination.layering import margin_of_part
 from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas

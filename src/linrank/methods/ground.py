@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SCORING, SELECTED_PAIRS
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
+from linrank.data import Array, Dataset, Rows, Scaling, without_rounding
 from linrank.data.queries import Queries, query_weights, varying_columns
-from linrank.data.rows import Array, Rows
-from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.methods.base import Description, Task, Trained
 from linrank.metrics import convention, evaluate, parse, parse_scoring

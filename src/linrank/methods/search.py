@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset, query_weights
 from linrank.domination.path import DominationPathResult
 from linrank.io.store.store import Store, is_limited
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import ALGORITHMS, AVERAGES, DESCENT
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling, query_weights, without_rounding
 from linrank.io.store.store import outline
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import Ground, Line, converged_lines

@@ -125,10 +125,7 @@ def evaluate_queries(
     values, of_kernels, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
-        queries.offsets,
-        queries.order,
-        queries.levels,
-        queries.n_levels,
+        *queries.arrays,
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
         n_ranked,
         [_kernel(m, chosen, y_max) for m in kernels],

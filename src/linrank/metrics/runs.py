@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.frames import Array, first_true
-from linrank.data.queries import Queries
+from linrank.data import Array, Queries, first_true
 from linrank.io.trec import Qrels, Run
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention

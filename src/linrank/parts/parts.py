@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from linrank.data.dataset import Dataset, join_rows
-from linrank.data.queries import Queries
+from linrank.data import Dataset, Queries, join_rows
 from linrank.data.rows import Array, ColumnStatistics, DenseRows, StreamedRows
 from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset
 from linrank.io.store.store import Store, columns_of
 from linrank.parts.parts import LocalChunks, Parts
 from linrank.parts.recipes import Chunk, Recipe

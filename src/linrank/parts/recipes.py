@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank.choices import SELECTED_PAIRS
-from linrank.data.bounds import Box
+from linrank.data import Box, Scaling
 from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Array, Rows, join_offsets, without_offsets
-from linrank.data.scaling import Scaling
 from linrank.domination.layering import Layering, margin_form
 from linrank.domination.problem import SAMPLE_SEED, DominationProblem
 from linrank.domination.train import check_parameters, choose_solver

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS
-from linrank.data.bounds import Box
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Box, Dataset, Scaling
 from linrank.domination.path import each_from_last, until_wide
 from linrank.domination.train import minimize_ridge
 from linrank.errors import check_numbers

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import SELECTIONS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.metrics.measures import Metric

@@ -17,10 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import join_rows
-from linrank.data.queries import Queries
-from linrank.data.rows import Array, Rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Queries, Rows, Scaling, join_rows
 from linrank.errors import NoPairsError, check_natural
 from linrank.io.store.store import Store
 from linrank.stochastic import train

@@ -13,8 +13,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import ALGORITHMS, RECORDS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, Rows
+from linrank.data import Array, Dataset, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
