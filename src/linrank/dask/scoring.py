@@ -16,18 +16,8 @@ import dask.array
 import numpy as np
 from distributed import Client
 
+from linrank.dask import inputs
 from linrank.dask.clients import Watch, client_of, delay_task, map_tasks, results_of
-from linrank.dask.inputs import (
-    Cut,
-    blocks_of,
-    chunks_of,
-    cut_of,
-    in_partition,
-    is_distributed,
-    rows_and_ids,
-    store_of,
-    vector_blocks,
-)
 from linrank.dask.partitions import assemble, number_queries
 from linrank.dask.repair import assign, join_parts, rows_of
 from linrank.data import Dataset, Queries, as_ids, as_labels, column_names
@@ -68,11 +58,11 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
     dask array of float64, shape (n_rows,)
         Its chunks are the partitions of `X`; their sizes are known where those of `X` are.
     """
-    if (store := store_of(X, qid)) is not None:
-        blocks = [(chunk, None) for chunk in chunks_of(store)]
-        cut = Cut("X", tuple(float(c.rows.stop - c.rows.start) for c in store.chunks))
+    if (store := inputs.store_of(X, qid)) is not None:
+        blocks = [(chunk, None) for chunk in inputs.chunks_of(store)]
+        cut = inputs.Cut("X", tuple(float(c.rows.stop - c.rows.start) for c in store.chunks))
     else:
-        cut, whole = blocks_of(X, None, qid, None)
+        cut, whole = inputs.blocks_of(X, None, qid, None)
         blocks = [(rows, ids) for rows, _, ids, _ in whole]
     shared = dask.delayed(model, pure=False, traverse=False)
     if store is None and model.scaling.needs_queries:
@@ -88,8 +78,8 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
 
 def _scores(number: int, model: Any, block: Any, qid: Any) -> Array:
     """The scores of a block; a worker runs it, on one thread as it has a task for each."""
-    with in_partition(number):
-        X, qid = rows_and_ids(block, qid)
+    with inputs.in_partition(number):
+        X, qid = inputs.rows_and_ids(block, qid)
         if not isinstance(X, Dataset) and len(getattr(X, "shape", ())) == 2 and X.shape[0] == 0:
             return np.empty(0)
         return model.predict(X, qid=qid, n_jobs=1)
@@ -132,9 +122,9 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
 
 def _count_rows(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
     """The ids of a block, each once, and their rows."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         if block is not None:
-            block, qid = rows_and_ids(block, qid)
+            block, qid = inputs.rows_and_ids(block, qid)
         queries = queries_of(block, 0 if qid is None else len(qid), qid)
         ids = np.zeros(1, np.int64) if queries.ids is None else queries.ids
         return ids, np.diff(queries.offsets)
@@ -142,8 +132,8 @@ def _count_rows(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
 
 def _group_rows(number: int, block: Any, qid: Any) -> Dataset:
     """The rows of a block with their queries; nobody asks for the labels."""
-    with in_partition(number):
-        X, qid = rows_and_ids(block, qid)
+    with inputs.in_partition(number):
+        X, qid = inputs.rows_and_ids(block, qid)
         if isinstance(X, Dataset):
             return X
         rows = as_rows(X, n_jobs=1)
@@ -161,7 +151,7 @@ def _patch_scores(
     number: int, model: Any, data: Dataset, shares: list[tuple[Array, int, Any]]
 ) -> Array:
     """Scores of a partition, those of split queries replaced by what came out where they met."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         scores: Array = model.predict(data, n_jobs=1)
     for which, place, found in shares:
         scores[data.queries.select(which).order] = found[place]
@@ -200,10 +190,11 @@ def evaluate(
         Seconds for which no worker may be there, or the scheduler silent.
     """
     measures, chosen = measures_of(metrics), named_convention(convention)
-    cut = cut_of(y, "y") if is_distributed(y) or not is_distributed(scores) else None
-    cut = cut or cut_of(scores, "scores")
+    is_by_y = inputs.is_distributed(y) or not inputs.is_distributed(scores)
+    cut = inputs.cut_of(y, "y") if is_by_y else inputs.cut_of(scores, "scores")
     watch = Watch(client_of(client), patience)
-    vectors = [vector_blocks(v, n, cut) for v, n in ((y, "y"), (scores, "scores"), (qid, "qid"))]
+    given = {"y": y, "scores": scores, "qid": qid}
+    vectors = [inputs.vector_blocks(v, name, cut) for name, v in given.items()]
     lazy = [
         delay_task(_label_block, number, *block, measures, chosen)
         for number, block in enumerate(zip(*vectors, strict=True))
@@ -238,7 +229,7 @@ def _label_block(
     number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
 ) -> Dataset:
     """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         labels = as_labels(y)
         values = as_scores(scores, len(labels), chosen)
         ids = np.zeros(len(labels), np.int64) if qid is None else as_ids(qid, len(labels))
@@ -252,7 +243,7 @@ def _label_block(
 def _evaluate_block(
     number: int, data: Dataset, measures: list[Measure], chosen: Convention
 ) -> Evaluation:
-    with in_partition(number):
+    with inputs.in_partition(number):
         scores = np.ascontiguousarray(data.X[:, 0])
         return evaluate_queries(
             data.queries, data.labels, scores, metrics=measures, convention=chosen, n_jobs=1

@@ -13,12 +13,9 @@ from linrank.data.rows import (
     ColumnStatistics,
     CsrRows,
     DenseRows,
-    Extents,
     Rows,
     StreamedRows,
     as_rows,
-    dot,
-    without_offsets,
 )
 from linrank.data.scaling import Scaling
 from linrank.data.words import Words

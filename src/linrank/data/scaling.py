@@ -15,15 +15,7 @@ from linrank import _core
 from linrank.choices import SCALES
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import (
-    Array,
-    ColumnStatistics,
-    CsrRows,
-    DenseRows,
-    Design,
-    Rows,
-    StreamedRows,
-)
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows, StreamedRows
 from linrank.errors import check_one_of
 from linrank.system.resources import check_fits, resolve
 
@@ -62,7 +54,7 @@ class Scaling:
     def fit(
         cls,
         kind: str,
-        rows: Design,
+        rows: Rows | StreamedRows,
         *,
         weight: Array | None = None,
         n_jobs: int | None = None,

@@ -12,15 +12,11 @@ from linrank.data import Array, Dataset, DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods import parameters as of
 from linrank.methods.base import Description, Task, Trained
+from linrank.methods.description import describe_optimum, optimum_line
 from linrank.methods.domination import grid_of
-from linrank.methods.ground import Ground, describe_optimum, optimum_line, place_of
-from linrank.methods.parameters import (
-    DominationParameters,
-    DominationSearch,
-    RankSVMParameters,
-    RankSVMSearch,
-)
+from linrank.methods.ground import Ground, place_of
 from linrank.methods.search import Found, search_domination, search_ranksvm
 from linrank.metrics import parse_scoring
 from linrank.search.folds import as_folds
@@ -123,7 +119,8 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
     """
     p, started = task.parameters, time.perf_counter()
     task = replace(task, data=place_of(task))
-    data = task.data.dataset
+    data, seed = task.data.dataset, seed_of(p.random_state)
+    unit = max(1.0, float(np.count_nonzero(data.queries.n_levels > 1)))
     if p.time_limit is not None:
         check_positive("time_limit", p.time_limit)
     judging = {"scoring": p.metric, "selection": "best", **judging}
@@ -137,7 +134,7 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
             reason = f"about {needed:.1f} s more than there were of time_limit={p.time_limit:g}"
             tried.append({"model": candidate.name, "told": candidate.told, "skipped": reason})
             continue
-        run = _Run.of(candidate, task, len(folds))
+        run = _Run(candidate, task, len(folds), seed, unit)
         tuning = run.tune(folds, judging)
         last = time.perf_counter() - begun
         runs.append((run, tuning))
@@ -167,15 +164,10 @@ class _Run:
     seed: int
     unit: float  # queries with pairs: what the weights of all pairs sum to
 
-    @classmethod
-    def of(cls, candidate: Candidate, task: Task, n_folds: int) -> _Run:
-        unit = float(np.count_nonzero(task.data.dataset.queries.n_levels > 1))
-        return cls(candidate, task, n_folds, seed_of(task.parameters.random_state), max(unit, 1.0))
-
     def tune(self, folds: Any, judging: dict[str, Any]) -> Tuning:
         """The measure of its models, from the simplest on."""
         options = self.candidate.options
-        kind = RankSVMSearch if options else DominationSearch
+        kind = of.RankSVMSearch if options else of.DominationSearch
         parameters = kind(**self._common, **options)
         ground = Ground.of(replace(self.task, parameters=parameters))
         if not options:
@@ -192,14 +184,14 @@ class _Run:
 
     @cached_property
     def _alphas(self) -> Array:
-        parameters = DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
+        parameters = of.DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
         return grid_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
 
     def _parameters(self, place: int) -> Any:
         if not self.candidate.options:
-            return DominationParameters(alpha=float(self._alphas[place]), **self._common)
+            return of.DominationParameters(alpha=float(self._alphas[place]), **self._common)
         C = WEIGHTS[place] / self.unit
-        return RankSVMParameters(C=C, **self._common, **self.candidate.options)
+        return of.RankSVMParameters(C=C, **self._common, **self.candidate.options)
 
     def train(self, place: int) -> tuple[Trained, Any]:
         """One of its models on all data, and its parameters."""

@@ -21,15 +21,9 @@ from linrank.domination.path import follow as follow_path
 from linrank.domination.problem import DominationProblem
 from linrank.domination.train import certify, check_parameters, describe_parameters, make_problem
 from linrank.domination.train import train as solve
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    Ground,
-    Line,
-    describe_optimum,
-    optimum_line,
-    relative_gap,
-    weight_line,
-)
+from linrank.methods.ground import Ground
 from linrank.parts.recipes import domination_recipe as recipe_of
 from linrank.parts.risk import Totals, evaluate
 from linrank.parts.train import train_parts
@@ -154,12 +148,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
-    share, is_certified = relative_gap(result), math.isfinite(result.gap)
+    share, is_certified = description.relative_gap(result), math.isfinite(result.gap)
     optimum = ("optimum", f"objective {result.value:.10g}")
-    lines: tuple[Line, ...] = (
+    lines: tuple[description.Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        optimum_line(result) if is_certified else optimum,
-        weight_line(n_nonzero, model.n_features),
+        description.optimum_line(result) if is_certified else optimum,
+        description.weight_line(n_nonzero, model.n_features),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
@@ -180,4 +174,4 @@ def describe(trained: Trained, parameters: Any) -> Description:
             }
             for done in result.rounds
         ]
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)

@@ -20,19 +20,9 @@ from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import train_kernel
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    Line,
-    Monitor,
-    describe_optimum,
-    doubt_of,
-    is_auto,
-    optimum_attributes,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    settle,
-)
+from linrank.methods.ground import Monitor, is_auto, settle
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
@@ -87,12 +77,12 @@ def train(task: Task) -> Trained:
         settings["index_base"] = data.index_base
     model = KernelModel.of(result, scaled, scaling, function, **settings)
     shown = {
-        **optimum_attributes(result),
+        **description.optimum_attributes(result),
         "C": options["C"],
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, description.doubt_of(result))
 
 
 def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
@@ -133,10 +123,10 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {model.training['C']:g}"
-    lines: tuple[Line, ...] = (
+    lines: tuple[description.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        optimum_line(result),
-        *pair_lines(model.training),
+        description.optimum_line(result),
+        *description.pair_lines(model.training),
         ("model", _size(model)),
     )
     facts = {
@@ -147,11 +137,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],
-        "relative_gap": relative_gap(result),
+        "relative_gap": description.relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
     }
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)
 
 
 def _size(model: KernelModel) -> str:

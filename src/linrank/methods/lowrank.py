@@ -11,7 +11,8 @@ from linrank.choices import FACTORIZED, REGULARIZED
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, Monitor, describe_optimum, optimum_line
+from linrank.methods.description import Line, describe_optimum, optimum_line
+from linrank.methods.ground import Ground, Monitor
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 

@@ -11,18 +11,9 @@ import numpy as np
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
 from linrank.data import Array, Dataset
 from linrank.data.bounds import weight_bounds
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    SETTINGS,
-    Ground,
-    Line,
-    describe_optimum,
-    is_auto,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    weight_line,
-)
+from linrank.methods.ground import SETTINGS, Ground, is_auto
 from linrank.parts.parts import Facts, Parts
 from linrank.ranksvm.train import Balance, Problem
 from linrank.ranksvm.train import train as solve
@@ -197,11 +188,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
         *_settings_lines(trained.model, p),
-        optimum_line(result),
-        *pair_lines(known),
+        description.optimum_line(result),
+        *description.pair_lines(known),
     ]
     if n_nonzero < result.w.size:
-        lines.append(weight_line(n_nonzero, result.w.size))
+        lines.append(description.weight_line(n_nonzero, result.w.size))
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
         **{name: known[name] for name in ("C", *TRAINING) if name in known},
@@ -209,19 +200,19 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
-        "relative_gap": relative_gap(result),
+        "relative_gap": description.relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
     }
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)
 
 
 describe_published = describe
 
 
-def _settings_lines(model: Any, parameters: Any) -> tuple[Line, ...]:
+def _settings_lines(model: Any, parameters: Any) -> tuple[description.Line, ...]:
     """What the data decided on, where anything was left to them."""
     known = model.training
     auto = [name for name in SETTINGS if is_auto(getattr(parameters, name, None))]

@@ -16,7 +16,8 @@ from linrank.domination.path import DominationPathResult
 from linrank.io.store.store import Store, is_limited
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
 from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
-from linrank.methods.ground import Ground, optimum_attributes, settle
+from linrank.methods.description import optimum_attributes
+from linrank.methods.ground import Ground, settle
 from linrank.methods.kernel import tune_kernel
 from linrank.methods.parameters import DominationPath, RankSVMPath
 from linrank.methods.sgd import tune_sgd

@@ -13,7 +13,8 @@ from linrank.choices import ALGORITHMS, AVERAGES, DESCENT
 from linrank.data import Array, Dataset, Scaling, query_weights, without_rounding
 from linrank.io.store.store import outline
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, converged_lines
+from linrank.methods.description import Line, converged_lines
+from linrank.methods.ground import Ground
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, affordable_folds

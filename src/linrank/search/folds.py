@@ -314,10 +314,15 @@ def judge_scores(
     """
     found = evaluations(coefs, scores, valid, scoring, **how)
     values = np.array([next(iter(result.values())) for result in found])
+    return sign_scores(values, scoring, k, valid.queries.n_queries)
+
+
+def sign_scores(values: Array, scoring: Metric, k: int, n_queries: int) -> Array:
+    """The measures of models on fold k, an error with a minus sign; ValueError for NaN."""
     if np.isnan(values).any():
         raise ValueError(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
-            f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
+            f"{n_queries} queries can be judged; use fewer folds or another measure"
         )
     return values if parse(scoring).higher_is_better else 0.0 - values
 
