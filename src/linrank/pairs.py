@@ -588,7 +588,15 @@ def select_pairs(
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
     every = _pairs_of_labels(data, pair_weighting)
-    swept, listed = _select(every, pairs, n_closest, n_random, seed)
+    swept: Pairs | None = replace(every, adjacent=pairs == "adjacent")
+    listed: Preferences | None = None
+    if pairs in SELECTED_PAIRS:
+        selection = _selection(queries, pairs, n_closest, n_random, seed)
+        is_split = selection.n_closest == selection.n_adjacent  # what is closest can be swept
+        if not selection.is_all:
+            swept = replace(every, adjacent=True) if is_split else None
+            if selection.n_random or not is_split:
+                listed = weigh_as(every, selection.list_pairs(only_random=is_split))
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
         total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query
@@ -624,21 +632,6 @@ def chosen_sizes(
     found = _selection(queries, pairs, n_closest, n_random)
     drawn = {"n_random": found.n_random} if pairs == "pruned" else {}
     return {"n_closest": found.n_closest, **drawn, "n_pairs": found.n_chosen}
-
-
-def _select(
-    every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
-) -> tuple[Pairs | None, Preferences | None]:
-    """The two parts of `select_pairs` without the factors of the queries."""
-    if pairs not in SELECTED_PAIRS:
-        return replace(every, adjacent=pairs == "adjacent"), None
-    selection = _selection(every.queries, pairs, n_closest, n_random, seed)
-    if selection.is_all:
-        return every, None
-    if selection.n_closest != selection.n_adjacent:
-        return None, weigh_as(every, selection.list_pairs())
-    others = weigh_as(every, selection.list_pairs(only_random=True)) if selection.n_random else None
-    return replace(every, adjacent=True), others
 
 
 def _selection(

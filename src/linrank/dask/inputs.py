@@ -248,11 +248,16 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
         One element a row.
     """
     with in_partition(number):
+        if isinstance(X, Dataset | tuple):
+            what = "a Dataset" if isinstance(X, Dataset) else f"a tuple {_FORMS}"
+            if any(other is not None for other in (y, qid, weight)):
+                raise ValueError(
+                    f"the block is {what}, which holds labels and ids; leave y, qid and "
+                    "sample_weight out"
+                )
         if isinstance(X, Dataset):
-            _refuse_twice("a Dataset", y, qid, weight)
             return X
         if isinstance(X, tuple):
-            _refuse_twice(f"a tuple {_FORMS}", y, qid, weight)
             X, y, qid, weight = _unpack_block(X)
         X, (y, qid, weight) = _without_columns(_matrix(X), (y, qid, weight))
         if _n_rows(X) == 0:
@@ -285,13 +290,6 @@ def rows_and_ids(block: Any, qid: Any) -> tuple[Any, Any]:
         block, _, qid, _ = _unpack_block(block)
     X, (qid,) = _without_columns(_matrix(block), (qid,))
     return X, qid
-
-
-def _refuse_twice(what: str, *others: Any) -> None:
-    if any(other is not None for other in others):
-        raise ValueError(
-            f"the block is {what}, which holds labels and ids; leave y, qid and sample_weight out"
-        )
 
 
 def _unpack_block(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:

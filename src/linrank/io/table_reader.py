@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 Note = Callable[[str], object]
 
 
-class Table(Protocol):
+class Table(ABC):
     """A source of record batches.
 
     Attributes
@@ -69,17 +70,17 @@ class Table(Protocol):
 
     name: str
     schema: Any
-    n_rows: int | None
-    size: int | None
-    is_text: bool
+    n_rows: int | None = None
+    size: int | None = None
+    is_text = False
 
+    @abstractmethod
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """(batch, its first row, the bytes of the source gone through with it).
 
         Each batch has all columns of `roles`, or some that lie side by side among the features;
         each column comes from its first row to its last.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -270,15 +271,12 @@ def _gather(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
 _MOST_ROWS = 65_536  # of a batch
 
 
-class ArrowBatches:
+class ArrowBatches(Table):
     """A table in memory; its columns are looked at where they are, if their types allow."""
-
-    size: int | None = None
 
     def __init__(self, name: str, table: Any, is_text: bool = False) -> None:
         self.name, self.schema, self.is_text = name, table.schema, is_text
-        self._table = table
-        self.n_rows: int | None = table.num_rows
+        self._table, self.n_rows = table, table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """The batches of the table, long ones in parts."""
