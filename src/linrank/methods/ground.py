@@ -173,7 +173,9 @@ class Monitor:
         if self._verbose > 0:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
-        return bool(wanted) or self._out_of_patience()
+        if wanted or self._patience is None:
+            return bool(wanted)
+        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
 
     def best(self, result: Result) -> Result:
         """The best iterate in place of the last one."""
@@ -210,12 +212,6 @@ class Monitor:
             # The first iterate always, later ones only when strictly better.
             if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
-
-    def _out_of_patience(self) -> bool:
-        if self._patience is None:
-            return False
-        n_judged = len(self.history[self.keys[-1]])
-        return bool(n_judged - 1 - self.best_iteration >= self._patience)
 
 
 def _report(state: dict[str, Any], latest: dict[str, float]) -> None:
