@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data import Array, Box, without_rounding
-from linrank.data.queries import varying_columns
-from linrank.data.rows import Extents, dot
+from linrank.data import Array, Box, Extents, dot, varying_columns, without_rounding
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
