@@ -23,8 +23,7 @@ from linrank.methods import parameters as settings
 from linrank.methods.base import Task, defaults_of, takes
 from linrank.methods.search import certified_path
 from linrank.metrics import parse_scoring
-from linrank.parts.train import weighs_by_measure
-from linrank.parts.validation import folds_of
+from linrank.parts import folds_of, weighs_by_measure
 from linrank.ranksvm.path import PathResult, as_Cs
 from linrank.solvers.result import Callback
 

@@ -26,9 +26,7 @@ from linrank.data import Array, DenseRows, Queries
 from linrank.data.dataset import Dataset, join_ids
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
-from linrank.parts.gathered_rows import gather_rows
-from linrank.parts.parts import MemoryParts, Parts
-from linrank.parts.recipes import Recipe
+from linrank.parts import MemoryParts, Parts, Recipe, gather_rows
 from linrank.system.resources import resolve
 
 # Of the rows that come to the client to find a start from. Ten times as many save no round on

@@ -32,8 +32,7 @@ from distributed import KilledWorker, get_worker
 from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
-from linrank.parts.parts import GROUP, Task, joined, pieces, tree_sum
-from linrank.parts.recipes import Chunk, Recipe, SharedChunk
+from linrank.parts import GROUP, Chunk, Recipe, SharedChunk, Task, joined, pieces, tree_sum
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker

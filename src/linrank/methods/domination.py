@@ -13,20 +13,17 @@ import numpy as np
 from linrank.choices import DOMINATION, DOMINATION_PATH
 from linrank.data import Array, Dataset
 from linrank.data.queries import varying_columns
-from linrank.domination.induction import InductionResult
-from linrank.domination.layering import margin_of_part
+from linrank.domination import DominationProblem, InductionResult, margin_of_part
 from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas
 from linrank.domination.path import check_path as check_path
 from linrank.domination.path import follow as follow_path
-from linrank.domination.problem import DominationProblem
 from linrank.domination.train import certify, check_parameters, describe_parameters, make_problem
 from linrank.domination.train import train as solve
 from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import Ground
+from linrank.parts import Totals, evaluate, train_parts
 from linrank.parts.recipes import domination_recipe as recipe_of
-from linrank.parts.risk import Totals, evaluate
-from linrank.parts.train import train_parts
 from linrank.solvers.result import Result
 from linrank.system.resources import check_fits, count
 from linrank.system.seeds import seed_of

@@ -22,9 +22,7 @@ from linrank.methods.kernel import tune_kernel
 from linrank.methods.parameters import DominationPath, RankSVMPath
 from linrank.methods.sgd import tune_sgd
 from linrank.metrics import parse
-from linrank.parts.parts import Facts
-from linrank.parts.train import train_path_parts
-from linrank.parts.validation import measure_parts
+from linrank.parts import Facts, measure_parts, train_path_parts
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, warn_unless_certified
 from linrank.search.folds import affordable_folds
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning

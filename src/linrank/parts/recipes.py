@@ -18,9 +18,8 @@ from linrank.data import Box, Scaling
 from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Array, Rows, join_offsets, without_offsets
-from linrank.domination.layering import Layering, margin_form
+from linrank.domination import Layering, check_parameters, choose_solver, margin_form
 from linrank.domination.problem import SAMPLE_SEED, DominationProblem
-from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps

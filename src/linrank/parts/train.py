@@ -12,8 +12,7 @@ import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data import Array, Box, Dataset, Scaling
-from linrank.domination.path import each_from_last, until_wide
-from linrank.domination.train import minimize_ridge
+from linrank.domination import each_from_last, minimize_ridge, until_wide
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
