@@ -19,8 +19,7 @@ from linrank.io.roles import IF_PRESENT, Choice, TableOptions
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
 from linrank.io.trec import label_by_qrels
-from linrank.system.durable import recover
-from linrank.system.resources import resolve
+from linrank.system import recover, resolve
 
 Note = Callable[[str], object]
 

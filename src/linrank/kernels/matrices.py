@@ -11,13 +11,7 @@ import numpy as np
 from linrank import _core
 from linrank.data import Array, CsrRows, Rows, as_array
 from linrank.kernels.functions import Kernel
-from linrank.system.resources import (
-    allowed,
-    cached_property,
-    describe_bytes,
-    too_small,
-    useful_threads,
-)
+from linrank.system import allowed, cached_property, describe_bytes, too_small, useful_threads
 
 # What rounding may do, relative to the largest entry (symmetry) or eigenvalue (definiteness):
 # kernels computed elsewhere in float32 are symmetric to some 1e-7 and have eigenvalues below zero

@@ -21,8 +21,7 @@ from linrank.methods.search import Found, search_domination, search_ranksvm
 from linrank.metrics import parse_scoring
 from linrank.search.folds import as_folds
 from linrank.search.tuning import Judging, Tuning
-from linrank.system.resources import cached_property
-from linrank.system.seeds import seed_of
+from linrank.system import cached_property, seed_of
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)

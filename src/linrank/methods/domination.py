@@ -25,8 +25,7 @@ from linrank.methods.ground import Ground
 from linrank.parts import Totals, evaluate, train_parts
 from linrank.parts.recipes import domination_recipe as recipe_of
 from linrank.solvers.result import Result
-from linrank.system.resources import check_fits, count
-from linrank.system.seeds import seed_of
+from linrank.system import check_fits, count, seed_of
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 

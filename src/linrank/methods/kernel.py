@@ -30,8 +30,7 @@ from linrank.ranksvm.path import as_Cs, as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
-from linrank.system.resources import allowed, count, resolve, too_small
-from linrank.system.seeds import seed_of
+from linrank.system import allowed, count, resolve, seed_of, too_small
 
 # What a model knows of the options; how much memory there was is not part of it.
 _TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))

@@ -13,8 +13,7 @@ from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.description import Line, describe_optimum, optimum_line
 from linrank.methods.ground import Ground, Monitor
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.system import count, seed_of
 
 
 def train_factorized(task: Task) -> Trained:

@@ -18,8 +18,7 @@ from linrank.parts.parts import Facts, Parts
 from linrank.ranksvm.train import Balance, Problem
 from linrank.ranksvm.train import train as solve
 from linrank.solvers.result import Result
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.system import count, seed_of
 
 if TYPE_CHECKING:
     from linrank.parts.recipes import RankRecipe

@@ -24,8 +24,7 @@ from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import DescentResult, check_descent, descend
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.system import count, seed_of
 
 
 def average_of(parameters: Any) -> str | None:

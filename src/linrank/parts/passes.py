@@ -15,8 +15,7 @@ from linrank.parts.parts import LocalChunks, Parts
 from linrank.parts.recipes import Chunk, Recipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
-from linrank.system.reading import Plan, Reader, Walk
-from linrank.system.resources import cached_property
+from linrank.system import Plan, Reader, Walk, cached_property
 
 # What a row may take beside its features, as measured, from above: as it is read; kept from pass to
 # pass (levels, weights, sorted scores, what a sweep found of them); and at work, where scores and

@@ -22,8 +22,7 @@ from linrank.errors import NoPairsError, check_natural
 from linrank.io.store.store import Store
 from linrank.stochastic import train
 from linrank.stochastic.samplers import Draw, DrawnPairs, PairSampler, pair_sampler
-from linrank.system.reading import Plan, Reader
-from linrank.system.resources import resolve
+from linrank.system import Plan, Reader, resolve
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 
