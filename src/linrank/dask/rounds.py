@@ -32,7 +32,8 @@ from distributed import KilledWorker, get_worker
 from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
-from linrank.parts import GROUP, Chunk, Recipe, SharedChunk, Task, joined, pieces, tree_sum
+from linrank.parts.parts import GROUP, Gathering, Task, joined, pieces, tree_sum
+from linrank.parts.recipes import Chunk, Recipe, SharedChunk
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
@@ -42,8 +43,8 @@ _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on
 Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascending
 
 
-class DaskChunks:
-    """Chunks that lie on workers; a `linrank.parts.parts.Gathering`.
+class DaskChunks(Gathering):
+    """Chunks that lie on workers, which work on them.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class DaskChunks:
             raise ValueError("there must be at least one chunk")
         self.watch = watch
         self.client = watch.client
-        self.chunks = list(chunks)
+        self.chunks, self.n_chunks = list(chunks), len(chunks)
         self._shared = list(chunks) if is_shared else []
         self.numbers = list(range(len(chunks))) if numbers is None else list(numbers)
         self.n_rounds = 0  # that were asked for
@@ -81,12 +82,7 @@ class DaskChunks:
         self._last: list[tuple[Any, Any]] = []  # large arguments of that round, and their futures
         self._sizes: dict[Any, int] = {}  # task and its switches -> bytes of its last result
 
-    @property
-    def n_chunks(self) -> int:
-        return len(self.chunks)
-
     def total(self, task: Task, *args: Any) -> Any:
-        """``Σ task(chunk, *args)`` over the chunks, by the tree of `tree_sum`."""
         kind = (_name_of(task), *(a for a in args if isinstance(a, bool)))
         size = self._sizes.get(kind)
         # A small result costs the client less than the task that would add it elsewhere.
@@ -100,10 +96,6 @@ class DaskChunks:
     def each(
         self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
     ) -> list[Any]:
-        """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
-
-        A chunk whose ``own`` is None is left out: its result is None.
-        """
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         if len(own) != self.n_chunks:
             raise ValueError(f"{len(own)} arguments for {self.n_chunks} chunks")

@@ -153,7 +153,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
-        "scale": model.scaling.kind,
         "duality_gap": result.gap if is_certified else None,
         "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,

@@ -132,7 +132,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
         **values_of(p, _REPORTED),
         "kernel": kernel,
         **{name: model.training[name] for name in _TOLD if name in model.training},
-        "scale": model.scaling.kind,
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],

@@ -103,5 +103,5 @@ def _describe(
 ) -> Description:
     model: Any = trained.model
     facts |= {name: model.training[name] for name in ("method", *names)}
-    facts |= {"scale": model.scaling.kind, "nonzero_weights": model.n_nonzero}
+    facts["nonzero_weights"] = model.n_nonzero
     return describe_optimum(trained, *lines, **facts)

@@ -195,7 +195,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
         **{name: known[name] for name in ("C", *TRAINING) if name in known},
-        "scale": trained.model.scaling.kind,
         "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},

@@ -21,7 +21,9 @@ from linrank.system.resources import allowed, cached_property
 
 def block_facts(block: Dataset, *, n_threads: int = 1) -> Dataset:
     """All of a block that the client needs to know, 8 to 24 bytes a row: its rows stay there."""
-    return replace(block, rows=cast(Any, Extent.of(block.rows)))
+    rows = block.rows
+    extent: Any = Extent(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
+    return replace(block, rows=extent)
 
 
 def block_slopes(block: Dataset, r: Array, *, n_threads: int = 1) -> Array:

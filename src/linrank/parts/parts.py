@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -38,14 +38,24 @@ HIGHEST_GRADE = 30  # gains are 2^label
 Task = Callable[..., Any]  # task(chunk, *args, n_threads=...)
 
 
-class Gathering(Protocol):
-    """Chunks here, on disk or on a cluster: what a solver may have done with them."""
+class Gathering:
+    """Chunks here, on disk or on a cluster, and what a solver may have done with them.
 
-    @property
-    def n_chunks(self) -> int: ...
+    This process works on them one after the other, with ``n_threads`` for every task, unless a
+    subclass has others do so.
+    """
+
+    n_chunks: int
+    n_threads: int
+
+    def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
+        """The chunks of these numbers, ascending, each until the next one is asked for."""
+        raise NotImplementedError("chunks that this process works on are walked over")
 
     def total(self, task: Task, *args: Any) -> Any:
         """``Σ task(chunk, *args)`` over the chunks, by `tree_sum`."""
+        chunks = self.walk(range(self.n_chunks))
+        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
 
     def each(
         self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
@@ -54,25 +64,6 @@ class Gathering(Protocol):
 
         A chunk whose ``own`` is None is left out: its result is None.
         """
-
-
-class LocalChunks(ABC):
-    """Chunks that this process works on, one after the other, with ``n_threads`` for every task."""
-
-    n_chunks: int
-    n_threads: int
-
-    @abstractmethod
-    def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
-        """The chunks of these numbers, ascending, each until the next one is asked for."""
-
-    def total(self, task: Task, *args: Any) -> Any:
-        chunks = self.walk(range(self.n_chunks))
-        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
-
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         asked = [i for i, mine in enumerate(own) if mine is not None]
         found: list[Any] = [None] * self.n_chunks
@@ -81,7 +72,7 @@ class LocalChunks(ABC):
         return found
 
 
-class MemoryChunks(LocalChunks):
+class MemoryChunks(Gathering):
     """Chunks, or data sets, in memory; at least one."""
 
     def __init__(self, chunks: Sequence[Any], n_threads: int = 1) -> None:
@@ -427,11 +418,6 @@ class Extent:
     nbytes: int = 0
     is_sparse: bool = False
     dtype: Any = np.float64
-
-    @classmethod
-    def of(cls, rows: Any) -> Extent:
-        """That of a matrix."""
-        return cls(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
 
 
 # ---- tasks --------------------------------------------------------------------------------------
