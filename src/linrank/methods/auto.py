@@ -19,8 +19,7 @@ from linrank.methods.domination import grid_of
 from linrank.methods.ground import Ground, place_of
 from linrank.methods.search import Found, search_domination, search_ranksvm
 from linrank.metrics import parse_scoring
-from linrank.search.folds import as_folds
-from linrank.search.tuning import Judging, Tuning
+from linrank.search import Judging, Tuning, as_folds
 from linrank.system import cached_property, seed_of
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.

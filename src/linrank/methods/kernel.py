@@ -27,8 +27,7 @@ from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import as_Cs, as_grid
-from linrank.search.folds import Fold, weight_of_part
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system import allowed, count, resolve, seed_of, too_small
 

@@ -24,8 +24,7 @@ from linrank.methods.sgd import tune_sgd
 from linrank.metrics import parse
 from linrank.parts import Facts, measure_parts, train_path_parts
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, warn_unless_certified
-from linrank.search.folds import affordable_folds
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.search import FoldRun, Judged, Judging, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import Callback, Result
 from linrank.system.seeds import seed_of
 

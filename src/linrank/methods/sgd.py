@@ -17,8 +17,7 @@ from linrank.methods.description import Line, converged_lines
 from linrank.methods.ground import Ground
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import as_grid
-from linrank.search.folds import Fold, affordable_folds
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.descent import Learner, course_over
