@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data import Dataset, Queries, Words
-from linrank.data.frames import Array, as_array, as_vector, check_each, first_true
+from linrank.data import Array, Dataset, Queries, Words, as_array, as_vector, check_each, first_true
 from linrank.errors import DataFormatError, warn
 from linrank.io.columns import arrow, columns_of, name_columns, nearest
 

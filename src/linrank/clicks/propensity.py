@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank.clicks.impressions import Impressions, as_numbers
-from linrank.data import Preferences, Queries
-from linrank.data.frames import Array, as_array, check_each, first_true
+from linrank.data import Array, Preferences, Queries, as_array, check_each, first_true
 from linrank.errors import NoPairsError, check_natural, check_one_of, check_positive
 
 

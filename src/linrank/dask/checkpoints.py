@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from linrank.dask.partitions import Partitions
-from linrank.data.bounds import weight_bounds
-from linrank.data.rows import Array
+from linrank.data import Array, weight_bounds
 from linrank.errors import CheckpointError, ClusterError
 from linrank.methods.base import Method, Task, Trained
 from linrank.solvers.result import Callback

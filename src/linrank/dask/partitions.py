@@ -22,8 +22,7 @@ from linrank.dask.clients import (
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
 from linrank.dask.repair import Repair, assign, move, refuse_split, split_queries
 from linrank.dask.rounds import DaskChunks, make_chunk
-from linrank.data import Array, DenseRows, Queries
-from linrank.data.dataset import Dataset, join_ids
+from linrank.data import Array, Dataset, DenseRows, Queries, join_ids
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
 from linrank.parts import MemoryParts, Parts, Recipe, gather_rows

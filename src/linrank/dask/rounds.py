@@ -32,7 +32,7 @@ from distributed import KilledWorker, get_worker
 from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
-from linrank.parts.parts import GROUP, Gathering, Task, joined, pieces, tree_sum
+from linrank.parts.parts import GROUP, Gathering, OfEach, Task, joined, pieces, tree_sum
 from linrank.parts.recipes import Chunk, Recipe, SharedChunk
 
 _log = logging.getLogger("linrank")
@@ -93,9 +93,7 @@ class DaskChunks(Gathering):
         self._sizes[kind] = _n_bytes(found)
         return found
 
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
+    def each(self, task: Task, *args: Any, per_chunk: OfEach = None) -> list[Any]:
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         if len(own) != self.n_chunks:
             raise ValueError(f"{len(own)} arguments for {self.n_chunks} chunks")

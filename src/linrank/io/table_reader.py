@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
-from linrank.data.frames import Array, as_weights
+from linrank.data import Array, Dataset, as_dense, as_sparse, as_weights, warn_of_leaks
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from linrank.data import Array, Dataset, DenseRows, Rows, StreamedRows
-from linrank.data.rows import Extents
+from linrank.data import Array, Dataset, DenseRows, Extents, Rows, StreamedRows
 from linrank.errors import check_natural
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks

@@ -11,8 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import CONSTRAINTS, QUERY_NORMALIZATIONS
-from linrank.data import Array, Dataset, Queries, as_array
-from linrank.data.rows import without_offsets
+from linrank.data import Array, Dataset, Queries, as_array, without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
 from linrank.objective import Ridge, Risk, Sum

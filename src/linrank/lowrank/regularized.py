@@ -21,8 +21,7 @@ import numpy as np
 
 from linrank._core import dot
 from linrank.choices import QUERY_NORMALIZATIONS
-from linrank.data import Array, Dataset, Rows
-from linrank.data.rows import without_offsets
+from linrank.data import Array, Dataset, Rows, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import DOMINATION, DOMINATION_PATH
-from linrank.data import Array, Dataset
-from linrank.data.queries import varying_columns
+from linrank.data import Array, Dataset, varying_columns
 from linrank.domination import DominationProblem, InductionResult, margin_of_part
 from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas
 from linrank.domination.path import check_path as check_path

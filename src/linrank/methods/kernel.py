@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import APPROXIMATIONS, KERNEL, KERNELS, SELECTED_PAIRS, WITH_GAMMA
-from linrank.data import Dataset, Scaling, query_weights
-from linrank.data.rows import Array, DenseRows, Rows, resized
+from linrank.data import Array, Dataset, DenseRows, Rows, Scaling, query_weights, resized
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
-from linrank.data import Array, Dataset
-from linrank.data.bounds import weight_bounds
+from linrank.data import Array, Dataset, weight_bounds
 from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import SETTINGS, Ground, is_auto

@@ -36,6 +36,7 @@ HIGHEST_GRADE = 30  # gains are 2^label
 # ---- passes -------------------------------------------------------------------------------------
 
 Task = Callable[..., Any]  # task(chunk, *args, n_threads=...)
+OfEach = Sequence[tuple[Any, ...] | None] | None  # arguments of each chunk, or of none
 
 
 class Gathering:
@@ -57,9 +58,7 @@ class Gathering:
         chunks = self.walk(range(self.n_chunks))
         return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
 
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
+    def each(self, task: Task, *args: Any, per_chunk: OfEach = None) -> list[Any]:
         """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
 
         A chunk whose ``own`` is None is left out: its result is None.

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank.choices import SELECTED_PAIRS
-from linrank.data import Box, Scaling
-from linrank.data.dataset import Dataset, join_optional, join_rows
+from linrank.data import Box, Dataset, Scaling, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Array, Rows, join_offsets, without_offsets
 from linrank.domination import Layering, check_parameters, choose_solver, margin_form

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import N_FOLDS
-from linrank.data import Array, Dataset, Scaling
-from linrank.data.queries import fold_of_queries
+from linrank.data import Array, Dataset, Scaling, fold_of_queries
 from linrank.metrics import Measure, parse
 from linrank.metrics.measures import Metric
 from linrank.models.design import Design

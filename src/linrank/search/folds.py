@@ -10,8 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import N_FOLDS
-from linrank.data import Dataset, Scaling
-from linrank.data.queries import as_sizes, query_folds, row_folds
+from linrank.data import Dataset, Scaling, as_sizes, query_folds, row_folds
 from linrank.data.rows import Array, Design, StreamedRows
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
