@@ -74,6 +74,6 @@ def describe_optimum(trained: Trained, *lines: Line, **facts: Any) -> Descriptio
         "converged": result.converged,
         "stopped": result.stopped,
         "message": result.message,
-        "scale": trained.model.scaling.kind,
     }
-    return Description((*lines, *converged_lines(trained)), {**ended, **facts})
+    known = {**ended, **facts, "scale": trained.model.scaling.kind}
+    return Description((*lines, *converged_lines(trained)), known)
