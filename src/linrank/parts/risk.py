@@ -341,9 +341,7 @@ class ChunkedProblem:
         The rows are those that a sample of the whole in memory would have.
         """
         pieces = self.draw_pieces(min(n_rows, self.capacity), self.recipe.seed)
-        return self.recipe.problem(
-            pieces, self.C, self.weight, self.scale, self.box, self.n_threads
-        )
+        return self.recipe.problem(pieces, self)
 
     def draw_pieces(self, n_rows: int, seed: int) -> list[Piece]:
         """Rows of queries chosen at random, by chunk."""

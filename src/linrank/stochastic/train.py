@@ -114,19 +114,15 @@ def milestones(n_steps: int) -> Iterator[int]:
 
 
 class Watch(History):
-    """What happens at a milestone: history, tolerance, callback; ``at_zero`` is F of w = 0."""
+    """What happens at a milestone: history, tolerance, callback."""
 
     def __init__(
-        self,
-        objective: Objective | None,
-        watched: Objective | None,
-        at_zero: float,
-        tol: float | None,
-        callback: Callback | None,
+        self, order: Order, objective: Objective | None, watched: Objective | None
     ) -> None:
-        super().__init__(callback, keys=("n_steps", "objective", "gap", "loss", "seconds"))
-        self._objective, self._watched, self._at_zero = objective, watched, at_zero
-        self._tol, self._best, self._n_stalled = tol, math.inf, 0
+        super().__init__(order.callback, keys=("n_steps", "objective", "gap", "loss", "seconds"))
+        self._objective, self._watched, self._tol = objective, watched, order.tol
+        self._at_zero = math.log(2) if order.algorithm == "logistic" else 1.0  # F of w = 0
+        self._best, self._n_stalled = math.inf, 0
 
     @property
     def n_iter(self) -> int:
@@ -306,8 +302,7 @@ class Order:
             sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
             pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
             watched = sampled_objective(pairs, alpha, logistic=logistic)
-        at_zero = math.log(2) if logistic else 1.0
-        watch = Watch(objective, watched, at_zero, self.tol, self.callback)
+        watch = Watch(self, objective, watched)
         run = Course(
             n_features,
             [Learner(self.algorithm, alpha, self.aggressiveness)],
