@@ -21,7 +21,7 @@ from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, afford
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.descent import Learner, course_over
-from linrank.stochastic.samplers import pair_sampler
+from linrank.stochastic.samplers import sampler_of
 from linrank.stochastic.train import DescentResult, check_descent, descend
 from linrank.system import count, seed_of
 
@@ -205,14 +205,7 @@ def tune_sgd(
             weight[rows] = 1.0 if data.weight is None else data.weight[rows]
         scaling = Scaling.fit(p.scale, part.rows, weight=weight, n_jobs=run.n_threads)
         part = scaling.applied(part, n_jobs=run.n_threads)
-        sampler = pair_sampler(
-            part.queries,
-            p.sampling,
-            labels=part.labels,
-            row_weight=part.weight,
-            query_weight=c,
-            keep=keep,
-        )
+        sampler = sampler_of(part, p.sampling, c, keep)
         models = course_over(part.rows, sampler, rules, p.n_steps, average=average, seed=seed)
         while models.n_steps < p.n_steps and not run.is_cancelled():
             models.until(min(p.n_steps, models.n_steps + _CHUNK), run.n_threads)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import SAMPLINGS
-from linrank.data import Array, DenseRows, Queries, Rows, as_labels, as_weights
+from linrank.data import Array, Dataset, DenseRows, Queries, Rows, as_labels, as_weights
 from linrank.errors import NoPairsError, check_one_of
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
@@ -118,6 +118,14 @@ def pair_sampler(
         return _query_level(pairs)
     weighted = _normalize(pairs) if sampling == "query" else pairs
     return _by_level(weighted, sampling, _count(pairs))
+
+
+def sampler_of(
+    data: Dataset, sampling: str, query_weight: Array | None, keep: Array | None = None
+) -> PairSampler:
+    """The sampler of the pairs of a data set, with the weights of its rows."""
+    given = {"labels": data.labels, "row_weight": data.weight}
+    return pair_sampler(data.queries, sampling, **given, query_weight=query_weight, keep=keep)
 
 
 # ---- the samplings ------------------------------------------------------------------------------

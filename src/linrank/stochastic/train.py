@@ -26,6 +26,7 @@ from linrank.stochastic.samplers import (
     DrawnPairs,
     PairSampler,
     pair_sampler,
+    sampler_of,
 )
 from linrank.system.resources import resolve
 
@@ -361,13 +362,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
         As in `Order`.
     """
     order = Order(**options)
-    sampler = pair_sampler(
-        data.queries,
-        order.sampling,
-        labels=data.labels,
-        row_weight=data.weight,
-        query_weight=query_weight,
-    )
+    sampler = sampler_of(data, order.sampling, query_weight)
     alpha = regularization(order.alpha, order.C, sampler.total_weight)
     drawn = {draw: DrawnPairs.of(data.rows, sampler, draw, order.seed) for draw in order.draws}
     exact: Objective | None = None
