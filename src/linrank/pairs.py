@@ -321,12 +321,13 @@ def without(taken: Array, numbers: Array) -> Array:
     return numbers + np.searchsorted(gaps, numbers, side="right")
 
 
+Count = int | str  # a number of pairs, or "auto"
 Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
 
 _BYTES_OF_A_PAIR = 96  # its rows and weight, here and in the loss, and what finding it takes
 
 
-def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+def closest(y: Any, qid: Any = None, n: Count = "auto", *, seed: int = 0) -> Preferences:
     """The ``n`` pairs of a query whose labels are closest, in order of closeness.
 
     The closeness of a pair (i above j) is the difference r of the dense ranks of its labels within
@@ -359,7 +360,7 @@ def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) ->
     return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).list_pairs()
 
 
-def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+def random(y: Any, qid: Any = None, n: Count = "auto", *, seed: int = 0) -> Preferences:
     """``n`` different pairs of all; every set of ``n`` pairs has the same chance.
 
     The pairs of all queries are numbered, not listed: memory is that of the ``n`` pairs.
@@ -391,12 +392,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
 
 
 def pruned(
-    y: Any,
-    qid: Any = None,
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    *,
-    seed: int = 0,
+    y: Any, qid: Any = None, n_closest: Count = "auto", n_random: Count = "auto", *, seed: int = 0
 ) -> Preferences:
     """The ``n_closest`` closest pairs, then ``n_random`` of all others drawn uniformly.
 
@@ -548,8 +544,8 @@ def select_pairs(
     data: Dataset,
     *,
     pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
+    n_closest: Count = "auto",
+    n_random: Count = "auto",
     seed: int = 0,
     pair_weighting: str = "uniform",
     query_weight: Array | None = None,
@@ -615,10 +611,7 @@ def select_pairs(
 
 
 def chosen_sizes(
-    queries: Queries,
-    pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
+    queries: Queries, pairs: str = "all", n_closest: Count = "auto", n_random: Count = "auto"
 ) -> dict[str, int]:
     """How many pairs `select_pairs` takes, ``n_pairs``, and how many of each kind; finds none.
 
@@ -635,7 +628,7 @@ def chosen_sizes(
 
 
 def _selection(
-    queries: Queries, pairs: str, n_closest: int | str, n_random: int | str, seed: int = 0
+    queries: Queries, pairs: str, n_closest: Count, n_random: Count, seed: int = 0
 ) -> Selection:
     """What is chosen where ``pairs`` is closest or pruned."""
     drawn = ("n_random", n_random) if pairs == "pruned" else None

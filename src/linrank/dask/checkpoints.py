@@ -74,11 +74,7 @@ class Keeper:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        resume: bool,
-        fit: Mapping[str, Any],
-        compares: bool = True,
+        self, path: Any, resume: bool, fit: Mapping[str, Any], compares: bool = True
     ) -> None:
         self.path = None if path is None else os.fspath(path)
         self.fit, self.compares = dict(fit), compares

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Names = Sequence[str] | None  # of columns, where there are any
 LONGEST_NAME = 1 << 16  # characters of the name of a feature
 _BLOCK_ROWS = 4096
 _BLOCK_COLUMNS = 16  # a group of float32 columns fills whole cache lines of the result

@@ -628,11 +628,7 @@ def _check_size(rows: Rows) -> None:
 
 
 def check_values(
-    rows: Rows,
-    names: Sequence[str] | None = None,
-    *,
-    missing: bool = False,
-    n_jobs: int | None = None,
+    rows: Rows, names: frames.Names = None, *, missing: bool = False, n_jobs: int | None = None
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     place = _core.first_non_finite(rows.core, resolve(n_jobs))

@@ -310,11 +310,7 @@ def convert(
 
 
 def _to_store(
-    source: Source,
-    path: str | os.PathLike[str],
-    memory_limit: Any,
-    chunk_bytes: Any,
-    overwrite: bool,
+    source: Source, path: Any, memory_limit: Any, chunk_bytes: Any, overwrite: bool
 ) -> Store:
     how, n_threads = source.how, resolve(source.how["n_jobs"])
     budget = Budget.of(memory_limit, chunk_bytes, n_threads)

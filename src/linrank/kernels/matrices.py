@@ -241,12 +241,7 @@ KernelMatrix = StoredMatrix | BlockedMatrix
 
 
 def kernel_matrix(
-    kernel: Kernel,
-    rows: Rows,
-    *,
-    memory_limit: int | float | str | None = None,
-    beside: int = 0,
-    n_threads: int = 1,
+    kernel: Kernel, rows: Rows, *, memory_limit: Any = None, beside: int = 0, n_threads: int = 1
 ) -> KernelMatrix:
     """``Q = K(X, X)``, in memory where it fits, else computed for every product.
 

@@ -132,10 +132,7 @@ class Monitor:
     """
 
     def __init__(
-        self,
-        ranker: Any,
-        sets: Sequence[Dataset] = (),
-        scaling: Scaling | None = None,
+        self, ranker: Any, sets: Sequence[Dataset] = (), scaling: Scaling | None = None
     ) -> None:
         self._scoring = scoring = getattr(ranker, "scoring", SCORING)
         if scoring != SCORING:

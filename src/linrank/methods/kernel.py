@@ -82,7 +82,10 @@ def train(task: Task) -> Trained:
     return Trained(model, result, shown, monitor, result.converged, description.doubt_of(result))
 
 
-def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
+Scaled = tuple[Scaling, Dataset, Kernel]
+
+
+def scaled_rows(data: Dataset, parameters: Any) -> Scaled:
     """The scaling, the rows that it leads to, and the kernel of these."""
     p = parameters
     check_kernel_rows(p.kernel, p.scale, data)
@@ -93,10 +96,7 @@ def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kerne
 
 
 def kernel_unit(
-    task: Task,
-    facts: Facts | None,
-    options: dict[str, Any],
-    known: tuple[Scaling, Dataset, Kernel] | None = None,
+    task: Task, facts: Facts | None, options: dict[str, Any], known: Scaled | None = None
 ) -> float:
     """The C that "auto" is: as of a linear model of the features that the kernel stands for.
 

@@ -129,13 +129,7 @@ def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
 
 
 def validation_sets(
-    data: Dataset,
-    X_val: Any,
-    y_val: Any,
-    qid_val: Any,
-    eval_set: Any,
-    eval_qid: Any,
-    eval_group: Any,
+    data: Dataset, X: Any, y: Any, qid: Any, eval_set: Any, eval_qid: Any, eval_group: Any
 ) -> list[Dataset]:
     """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
 
@@ -147,10 +141,10 @@ def validation_sets(
     missing = "error" if filling is None else "keep"
     if eval_set is None:
         _check_alone(eval_qid, eval_group)
-        if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+        if (X is None) != (y is None) or (X is None and qid is not None):
             raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
-        listed = [] if X_val is None else [(X_val, y_val, qid_val, None)]
-    elif any(part is not None for part in (X_val, y_val, qid_val)):
+        listed = [] if X is None else [(X, y, qid, None)]
+    elif any(part is not None for part in (X, y, qid)):
         raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
     else:
         listed = entries(eval_set, eval_qid, eval_group)
@@ -279,13 +273,7 @@ def affordable_folds(data: Dataset) -> int:
 
 
 def judge(
-    coefs: Array,
-    data: Dataset,
-    fold: Fold,
-    k: int,
-    scaling: Scaling,
-    scoring: Metric,
-    **how: Any,
+    coefs: Array, data: Dataset, fold: Fold, k: int, scaling: Scaling, scoring: Metric, **how: Any
 ) -> Array:
     """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
 

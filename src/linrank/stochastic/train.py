@@ -330,10 +330,7 @@ class Order:
 
 
 def _walk(
-    run: Course,
-    visits: Iterable[tuple[int, Rows, PairSampler]],
-    watch: Watch,
-    stops: Iterator[int],
+    run: Course, visits: Iterable[tuple[int, Rows, PairSampler]], watch: Watch, stops: Iterator[int]
 ) -> tuple[str, str]:
     """Take the steps of all visits, with a look at every milestone; say why it ended."""
     taken, stop = 0, next(stops, None)
