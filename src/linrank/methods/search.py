@@ -24,7 +24,7 @@ from linrank.methods.sgd import tune_sgd
 from linrank.metrics import parse
 from linrank.parts import Facts, measure_parts, train_path_parts
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, warn_unless_certified
-from linrank.search import FoldRun, Judged, Judging, Sweep, Tuning, affordable_folds
+from linrank.search import FoldRun, Judged, Judging, Models, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import Callback, Result
 from linrank.system.seeds import seed_of
 
@@ -129,11 +129,10 @@ class PathSearch:
 
             path, _ = self.follow(part, grid, progress=report, callback=run.is_cancelled)
             facts = {"n_nonzero": path.n_nonzero} if self.parameter == "alpha" else {}
+            models = Models(path.coefs, part.scaling, part.design)
             if whole is None and not isinstance(valid, Dataset):
-                how = (part.scaling, judging.scoring, judging.convention, part.design)
-                return measure_parts(ground.place, valid, path.coefs, run.k, *how), facts
-            data = valid if whole is None else whole
-            return run.judge(path.coefs, data, part.scaling, part.design), facts
+                return measure_parts(ground.place, valid, models, run.k, judging), facts
+            return run.judge(models, valid if whole is None else whole), facts
 
         return sweep.tuning(sweep.run(train))
 

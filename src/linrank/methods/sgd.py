@@ -17,7 +17,7 @@ from linrank.methods.description import Line, converged_lines
 from linrank.methods.ground import Ground
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import as_grid
-from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, affordable_folds
+from linrank.search import Fold, FoldRun, Judged, Judging, Models, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.descent import Learner, course_over
@@ -210,7 +210,7 @@ def tune_sgd(
         while models.n_steps < p.n_steps and not run.is_cancelled():
             models.until(min(p.n_steps, models.n_steps + _CHUNK), run.n_threads)
         coefs = np.array([scaling.fold(w) for w in models.weights()])
-        scores = run.judge(coefs, data, scaling)
+        scores = run.judge(Models(coefs, scaling), data)
         for score in scores.tolist():
             run.tell(score=score)
         return scores, {}

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import N_FOLDS
-from linrank.data import Array, Dataset, Scaling, fold_of_queries
+from linrank.data import Array, Dataset, fold_of_queries
 from linrank.metrics import Measure, parse
-from linrank.metrics.measures import Metric
-from linrank.models.design import Design
 from linrank.parts.parts import Extent, Parts, only_queries
 from linrank.parts.train import with_highest_label
-from linrank.search import folds
+from linrank.search import Judging, folds
 
 
 def folds_of(cv: Any, place: Parts, X: Any = None) -> list[folds.Fold]:
@@ -78,20 +76,14 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> folds.F
 
 
 def measure_parts(
-    parts: Parts,
-    valid: Sequence[Array],
-    coefs: Array,
-    k: int,
-    scaling: Scaling,
-    scoring: Metric,
-    convention: str,
-    design: Design | None = None,
+    parts: Parts, valid: Sequence[Array], models: folds.Models, k: int, judging: Judging
 ) -> Array:
     """The measure of the models on the queries that fold k holds out; higher is better."""
+    scoring = judging.scoring
     measure = with_highest_label(parse(scoring), parts.select(valid))
     own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
     with parts.opened(None) as data:
-        args = (coefs, scaling, measure, convention, design)
+        args = (models, measure, judging.convention)
         measured = data.each(measure_queries, *args, per_chunk=own)
     found = [part for part in measured if part is not None]
     numerator = np.concatenate([part[0] for part in found], axis=1)
@@ -104,19 +96,17 @@ def measure_parts(
 def measure_queries(
     data: Dataset,
     kept: Array,
-    coefs: Array,
-    scaling: Scaling,
+    models: folds.Models,
     measure: Measure,
     convention: str,
-    design: Design | None = None,
     *,
     n_threads: int = 1,
 ) -> tuple[Array, Array]:
     """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
     part = only_queries(data, kept)
-    part = part if design is None else design.dataset(part, n_threads)
-    coefs = folds.resize_models(coefs, part.n_features)
-    scores = folds.score_matrix(coefs, part, scaling, n_threads)
+    part = part if models.design is None else models.design.dataset(part, n_threads)
+    coefs = folds.resize_models(models.coefs, part.n_features)
+    scores = folds.score_matrix(coefs, part, models.scaling, n_threads)
     found = folds.evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
     terms = [result.terms(next(iter(result))) for result in found]
     return np.array([t[0] for t in terms]), np.array([t[1] for t in terms])

@@ -1,6 +1,7 @@
 """The names that linrank.search offers, and where each lives."""
 
 from linrank.search.folds import Fold as Fold
+from linrank.search.folds import Models as Models
 from linrank.search.folds import affordable_folds as affordable_folds
 from linrank.search.folds import as_folds as as_folds
 from linrank.search.folds import deal as deal

@@ -176,6 +176,15 @@ class Fold:
     valid: Any  # the same, or another data set
 
 
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Several models: weights of the columns that a scaling, and a design, make of raw rows."""
+
+    coefs: Array
+    scaling: Scaling
+    design: Any = None
+
+
 def deal(data: Dataset, n_folds: int) -> list[Fold]:
     """Folds of whole queries; without query ids, of the rows of the one query there is."""
     if n_folds < 2:

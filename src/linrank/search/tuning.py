@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import SELECTIONS
-from linrank.data import Array, Dataset, Scaling
+from linrank.data import Array, Dataset
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.metrics.measures import Metric
-from linrank.models.design import Design
-from linrank.search.folds import Fold, judge, judge_scores, weight_of_part
+from linrank.search.folds import Fold, Models, judge, judge_scores, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve
 
@@ -392,18 +391,13 @@ class FoldRun:
         """The same in other words."""
         self._sweep.tell(fold=self.k, **self._fixed, **next(self._places), **state)
 
-    def judge(
-        self, coefs: Array, data: Dataset, scaling: Scaling, design: Design | None = None
-    ) -> Array:
-        """The measure of every row of ``coefs`` on the validation part; higher is better.
-
-        They are weights of the columns of ``design``, if there is one.
-        """
-        fold = self.fold
+    def judge(self, models: Models, data: Dataset) -> Array:
+        """The measure of the models on the validation part; higher is better."""
+        fold, scaling, design = self.fold, models.scaling, models.design
         if design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
             fold = Fold(None, design.dataset(valid, self.n_threads))
-        return judge(coefs, data, fold, self.k, scaling, self.scoring, **self._how)
+        return judge(models.coefs, data, fold, self.k, scaling, self.scoring, **self._how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
