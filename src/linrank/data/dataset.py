@@ -56,11 +56,10 @@ def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
         )
 
 
-def warn_of_leaks(
-    rows: Rows, names: Sequence[str] | None, labels: Array, qid: Array | None
-) -> None:
+def warn_of_leaks(data: Dataset) -> None:
     """Warn of columns that are the labels or the query ids, by their names or value for value."""
-    for what, values, known in (("y", labels, _LABELS), ("qid", qid, _NAMES)):
+    rows, names = data.rows, data.feature_names
+    for what, values, known in (("y", data.labels, _LABELS), ("qid", data.qid, _NAMES)):
         if values is None:
             continue
         found = dict.fromkeys(j for j, n in enumerate(names or ()) if n.lower() in known)
@@ -354,8 +353,8 @@ class Dataset:
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
         frames.check_names(names or ())
-        warn_of_leaks(rows, names, labels, qid)
         data = cls(rows, labels, qid, weight, names)
+        warn_of_leaks(data)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
         return data.fill(missing)

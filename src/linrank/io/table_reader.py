@@ -114,7 +114,7 @@ class TableReader:
         roles = self._assign()
         data = self._read(roles)
         if self.note is not None and "label" in roles.fields:
-            warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
+            warn_of_leaks(data)
         return data
 
     def parts(self) -> Iterator[Dataset]:
