@@ -138,6 +138,31 @@ def test_modules_do_not_import_each_other_in_circles():
     tuple(graphlib.TopologicalSorter(graph).static_order())
 
 
+def through_own_face(name: str, tree: ast.Module) -> list[str]:
+    """The names that a module takes from the face of its own folder, where circles do not show."""
+    folder = name.rpartition(".")[0]
+    return [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == folder
+        for alias in node.names
+        if f"{folder}.{alias.name}" not in KNOWN
+    ]
+
+
+FACED = [n for n, path in MODULES.items() if path.with_name("__init__.pyi").exists()]
+
+
+@pytest.mark.parametrize("name", [n for n in FACED if n.count(".") > 1 and n not in PACKAGES])
+def test_names_of_the_own_folder_come_from_their_modules(name):
+    assert through_own_face(name, tree_of(name)) == []
+
+
+def test_a_name_from_the_face_of_the_own_folder_is_found():
+    tree = ast.parse("from linrank.data import Dataset, frames")
+    assert through_own_face("linrank.data.scaling", tree) == ["Dataset"]
+
+
 def test_every_folder_has_its_layer():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert folders - set(LAYER) == set()

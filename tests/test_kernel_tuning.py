@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from linrank.choices import PAPERS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
 from linrank.kernels.train import train_kernel
 from linrank.methods import kernel as kernel_tuning
+from linrank.methods.base import Task
 from linrank.methods.kernel import FoldKernels, Plan, as_gammas, tune_kernel
+from linrank.methods.parameters import KernelSearch
+from linrank.parts.parts import MemoryParts
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import Fold, deal
 from linrank.search.tuning import Judging, Tuning
@@ -93,10 +97,14 @@ def computed(monkeypatch):
     return shapes
 
 
+FREE = {name: value for name, value in PAPERS.items() if name != "C"}
+
+
 def tuned(data, folds=None, gammas=GAMMAS, **options):
-    options = {"tol": 1e-9, "kernel": "rbf", **options}
+    settings = {"Cs": CS, "gammas": gammas, "tol": 1e-9, "kernel": "rbf", **FREE, **options}
     folds = deal(data, 3) if folds is None else folds
-    return tune_kernel(data, folds, np.array(gammas), as_Cs(CS), Judging(), **options)
+    task = Task(MemoryParts(data, 1), KernelSearch(**settings))
+    return tune_kernel(task, None, folds, Judging(), seed=0)
 
 
 def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
@@ -121,7 +129,7 @@ def test_the_plan_is_what_fits(data):
     assert [len(fold.train) for fold in folds] == [t] * 3
 
     def plan(limit, data=data, kernel="rbf", scale="none", folds=folds):
-        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit)
+        found = Plan.of(Kernel(kernel), data, folds, scale, limit)
         return found.shares, found.n_folds
 
     whole, own = 8 * n * n, 8 * t * t

@@ -28,8 +28,8 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import row_folds
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
-from linrank.methods import ranksvm
 from linrank.methods.base import METHODS, Task
+from linrank.methods.search import PathSearch
 from linrank.ranksvm.path import as_Cs
 from linrank.search import folds as validation
 from linrank.search import tuning as searching
@@ -416,15 +416,15 @@ def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
 
 
 def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
-    seen, gate, follow = [], threading.Barrier(2, timeout=120), ranksvm.follow
+    seen, gate, follow = [], threading.Barrier(2, timeout=120), PathSearch.follow
 
-    def spy(ground, Cs, **told):
+    def spy(self, ground, Cs, **told):
         seen.append(ground.n_threads)
         if len(seen) <= 2:
             gate.wait()  # passes only when two folds are under way at once
-        return follow(ground, Cs, **told)
+        return follow(self, ground, Cs, **told)
 
-    monkeypatch.setattr(ranksvm, "follow", spy)
+    monkeypatch.setattr(PathSearch, "follow", spy)
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
     assert seen == [1, 1, 1]
     seen.clear()

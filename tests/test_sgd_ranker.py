@@ -12,8 +12,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.methods import sgd as sgd_tuning
+from linrank.methods.base import Task
+from linrank.methods.parameters import SGDSearch
 from linrank.methods.sgd import tune_sgd
+from linrank.parts.parts import MemoryParts
 from linrank.search.folds import deal
+from linrank.search.tuning import Judging
 from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import RankSVM, SGDRanker, SGDRankerCV
@@ -318,5 +322,7 @@ def test_a_fault_in_one_fold_ends_the_others(shuffled, monkeypatch):
         return whole_queries(shuffled, train)
 
     monkeypatch.setattr(sgd_tuning, "_whole_queries", faulty)
+    parameters = SGDSearch(alphas=[0.1], n_steps=10**12, scale="none", n_jobs=2)
+    task = Task(MemoryParts(shuffled, 2), parameters)
     with pytest.raises(KeyboardInterrupt):
-        tune_sgd(shuffled, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)
+        tune_sgd(task, None, folds, Judging(), seed=0)

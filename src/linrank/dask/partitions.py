@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import (
     Watch,
@@ -23,18 +22,11 @@ from linrank.dask.clients import (
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
 from linrank.dask.repair import Repair, assign, move, refuse_split, split_queries
 from linrank.dask.rounds import DaskChunks, make_chunk
-from linrank.data.dataset import Dataset, join_ids
-from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows
+from linrank.data import Array, Dataset, DenseRows, Queries, join_ids
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
-from linrank.parts.gathered_rows import gather_rows
-from linrank.parts.parts import MemoryParts, Parts
-from linrank.parts.recipes import Recipe
+from linrank.parts import MemoryParts, Parts, Recipe, gather_rows
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
-
 
 # Of the rows that come to the client to find a start from. Ten times as many save no round on
 # MSLR's shape, and cost the client as much as three products of two workers.

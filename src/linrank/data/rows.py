@@ -7,18 +7,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
 from linrank.data.frames import read_only
 from linrank.system.resources import cached_property, check_fits, resolve
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Array = frames.Array
 
@@ -48,11 +44,11 @@ class ColumnStatistics:
 
     weight: float
     n_rows: int
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    n_nonzero: NDArray[np.int64]
+    mean: Array
+    variance: Array
+    low: Array
+    high: Array
+    n_nonzero: Array
 
     @property
     def n_columns(self) -> int:
@@ -65,9 +61,7 @@ class ColumnStatistics:
         return cls(0.0, 0, zeros, zeros, infinity, -infinity, np.zeros(n_columns, np.int64))
 
     @classmethod
-    def of(
-        cls, rows: Rows, weight: NDArray[np.float64] | None = None, n_threads: int = 1
-    ) -> ColumnStatistics:
+    def of(cls, rows: Rows, weight: Array | None = None, n_threads: int = 1) -> ColumnStatistics:
         """The statistics of a block of rows; the same bits on any number of threads.
 
         Parameters
@@ -92,11 +86,11 @@ class ColumnStatistics:
         """The statistics of the first columns only."""
         return self.of_columns(slice(n_columns))
 
-    def of_columns(self, columns: slice | NDArray[np.int64]) -> ColumnStatistics:
+    def of_columns(self, columns: slice | Array) -> ColumnStatistics:
         """The statistics of some columns."""
         return self._map(lambda values: values[columns])
 
-    def mask(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
+    def mask(self, kept: Array) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
         return self._map(lambda values: np.where(kept, values, 0))
 
@@ -155,7 +149,12 @@ _OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of ro
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 UNIT = 2.0**-53  # of rounding
 _CLOSE = 2.0**-10  # share of themselves in which the values of a column differ that has an offset
-SPARE = 128  # roundings of what goes into a product and is made of it
+_SPARE = 128  # roundings of what goes into a product and is made of it
+
+
+def rounding_of(n_terms: int) -> float:
+    """By what share of the sum of their sizes a sum of so many products may be off."""
+    return (n_terms + _SPARE) * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,16 +218,16 @@ class Scan:
 
     statistics: ColumnStatistics
     extents: Extents
-    n_missing: NDArray[np.int64]
+    n_missing: Array
     checksum: int
 
     @classmethod
-    def of(cls, rows: Rows, weight: NDArray[np.float64] | None, n_threads: int) -> Scan:
+    def of(cls, rows: Rows, weight: Array | None, n_threads: int) -> Scan:
         """Scan the rows; the same bits on any number of threads."""
         found = _core.scan_columns(rows.core, weight, n_threads)
         n_rows = rows.shape[0]
         total = float(n_rows) if weight is None else float(weight.sum())
-        rounding = ((n_terms + SPARE) * UNIT for n_terms in _core.longest_sums(rows.core))
+        rounding = map(rounding_of, _core.longest_sums(rows.core))
         moments = (found[name] for name in ("mean", "variance", "low", "high", "n_nonzero"))
         return cls(
             ColumnStatistics(total, n_rows, *moments),
@@ -265,7 +264,7 @@ class _Stored:
             self.__dict__["_scan"] = weight, scan
         return scan
 
-    def without_scan(self) -> Self:
+    def without_scan(self) -> Any:
         """The same rows without what a scan has found."""
         rows = copy.copy(self)  # of the arrays alone
         if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these
@@ -639,11 +638,7 @@ def _check_size(rows: Rows) -> None:
 
 
 def check_values(
-    rows: Rows,
-    names: Sequence[str] | None = None,
-    *,
-    missing: bool = False,
-    n_jobs: int | None = None,
+    rows: Rows, names: frames.Names = None, *, missing: bool = False, n_jobs: int | None = None
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     place = _core.first_non_finite(rows.core, resolve(n_jobs))

@@ -6,44 +6,29 @@ matrices of folds are parts of one matrix of all rows, or each is computed for i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linrank.choices import APPROXIMATIONS, KERNEL, KERNELS, SELECTED_PAIRS, WITH_GAMMA
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array, DenseRows, Rows, resized
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, DenseRows, Rows, Scaling, query_weights, resized
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import train_kernel
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    Line,
-    Monitor,
-    describe_optimum,
-    doubt_of,
-    is_auto,
-    optimum_attributes,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    settle,
-)
+from linrank.methods.ground import Monitor, is_auto, settle
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
-from linrank.ranksvm.path import as_grid
-from linrank.search.folds import Fold, weight_of_part
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.ranksvm.path import as_Cs, as_grid
+from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, weight_of_part
 from linrank.solvers.result import Result
-from linrank.system.resources import allowed, count, resolve, too_small
-from linrank.system.seeds import seed_of
+from linrank.system import allowed, count, resolve, seed_of, too_small
 
 # What a model knows of the options; how much memory there was is not part of it.
 _TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
@@ -89,15 +74,18 @@ def train(task: Task) -> Trained:
         settings["index_base"] = data.index_base
     model = KernelModel.of(result, scaled, scaling, function, **settings)
     shown = {
-        **optimum_attributes(result),
+        **description.optimum_attributes(result),
         "C": options["C"],
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, description.doubt_of(result))
 
 
-def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
+Scaled = tuple[Scaling, Dataset, Kernel]
+
+
+def scaled_rows(data: Dataset, parameters: Any) -> Scaled:
     """The scaling, the rows that it leads to, and the kernel of these."""
     p = parameters
     check_kernel_rows(p.kernel, p.scale, data)
@@ -108,10 +96,7 @@ def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kerne
 
 
 def kernel_unit(
-    task: Task,
-    facts: Facts | None,
-    options: dict[str, Any],
-    known: tuple[Scaling, Dataset, Kernel] | None = None,
+    task: Task, facts: Facts | None, options: dict[str, Any], known: Scaled | None = None
 ) -> float:
     """The C that "auto" is: as of a linear model of the features that the kernel stands for.
 
@@ -135,25 +120,24 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {model.training['C']:g}"
-    lines: tuple[Line, ...] = (
+    lines: tuple[description.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        optimum_line(result),
-        *pair_lines(model.training),
+        description.optimum_line(result),
+        *description.pair_lines(model.training),
         ("model", _size(model)),
     )
     facts = {
         **values_of(p, _REPORTED),
         "kernel": kernel,
         **{name: model.training[name] for name in _TOLD if name in model.training},
-        "scale": model.scaling.kind,
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],
-        "relative_gap": relative_gap(result),
+        "relative_gap": description.relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
     }
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)
 
 
 def _size(model: KernelModel) -> str:
@@ -193,8 +177,6 @@ def as_gammas(gammas: Any, kernel: Any, data: Dataset, scale: str = "none") -> A
     return as_grid("gammas", gammas, [middle * factor for factor in _AUTO_FACTORS])
 
 
-Tile = tuple[slice, Array]  # validation rows, and the kernel of them and the training rows
-
 _ANY = 1 << 62  # bytes, where nobody knows how many are free
 _TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
 
@@ -205,6 +187,8 @@ class Plan:
 
     Attributes
     ----------
+    scale : str
+        Feature scaling, fitted on the training part of each fold.
     shares : bool
         One matrix of all rows for each γ, of which folds take their parts.
     n_folds : int
@@ -213,19 +197,14 @@ class Plan:
         Bytes for the matrix of each of them.
     """
 
+    scale: str
     shares: bool
     n_folds: int
     limit: int
 
     @classmethod
     def of(
-        cls,
-        kernel: Kernel,
-        data: Dataset,
-        folds: Sequence[Fold],
-        *,
-        scale: str,
-        memory_limit: int | float | str | None,
+        cls, kernel: Kernel, data: Dataset, folds: Sequence[Fold], scale: str, memory_limit: Any
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
         limit = allowed(memory_limit)
@@ -247,7 +226,7 @@ class Plan:
         left = limit - whole if shares and not is_given else limit
         most = len(folds) if own or shares else 1
         n_folds = max(1, min(most, left // own if own else most))
-        return cls(shares, n_folds, left // n_folds)
+        return cls(scale, shares, n_folds, left // n_folds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,13 +236,15 @@ class Part:
     data: Dataset  # labels, queries and weights; rows only where the matrix does not stand for them
     matrix: KernelMatrix
     valid: Dataset
-    tiles: Callable[[], Iterator[Tile]]  # of all validation rows
+    tile: Callable[[slice], Array]  # the kernel of some validation rows and the training rows
 
     def scores(self, betas: Array) -> Array:
-        """``K(valid, train)β`` for every row of ``betas``."""
-        scores = np.empty((len(betas), self.valid.n_rows))
-        for place, values in self.tiles():
-            scores[:, place] = (values @ betas.T).T
+        """``K(valid, train)β`` for every row of ``betas``, tile by tile."""
+        n_rows, step = self.valid.n_rows, max(1, _TILE_BYTES // (8 * max(1, self.data.n_rows)))
+        scores = np.empty((len(betas), n_rows))
+        for begin in range(0, n_rows, step):
+            place = slice(begin, begin + step)
+            scores[:, place] = (self.tile(place) @ betas.T).T
         return scores
 
 
@@ -278,8 +259,6 @@ class FoldKernels:
         Training and validation parts.
     kernel : Kernel
         Its γ is replaced.
-    scale : str
-        Feature scaling, fitted on the training part of each fold.
     plan : Plan
         What is shared.
     n_threads : int
@@ -287,18 +266,12 @@ class FoldKernels:
     """
 
     def __init__(
-        self,
-        data: Dataset,
-        folds: Sequence[Fold],
-        kernel: Kernel,
-        *,
-        scale: str,
-        plan: Plan,
-        n_threads: int,
+        self, data: Dataset, folds: Sequence[Fold], kernel: Kernel, plan: Plan, n_threads: int
     ) -> None:
         self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
-        self._scale, self._n_threads = scale, n_threads
-        self._rows = Scaling(scale).applied(data, n_jobs=n_threads).rows if plan.shares else None
+        self._n_threads, self._rows = n_threads, None
+        if plan.shares:
+            self._rows = Scaling(plan.scale).applied(data, n_jobs=n_threads).rows
         self._whole: Any = None  # a StoredMatrix
 
     def turn_to(self, gamma: float) -> None:
@@ -327,21 +300,19 @@ class FoldKernels:
         matrix = StoredMatrix(matrix.values, n_threads)
         if isinstance(fold.valid, Dataset):
             rows = self._rows if train is None else self._rows.take(train)
-            valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
+            valid = Scaling(self.plan.scale).applied(fold.valid, n_jobs=n_threads)
             return self._separate_part(part, matrix, rows, valid, n_threads)
-        numbers = fold.valid
 
-        def tiles() -> Iterator[Tile]:
-            for place in _places(len(numbers), part.n_rows):
-                values = whole.values[numbers[place]]
-                yield place, values if train is None else values[:, train]
+        def tile(place: slice) -> Array:
+            values = whole.values[fold.valid[place]]
+            return values if train is None else values[:, train]
 
-        return Part(part, matrix, self.data.select(numbers), tiles)
+        return Part(part, matrix, self.data.select(fold.valid), tile)
 
     def _own_part(self, fold: Fold, n_threads: int) -> Part:
         """A matrix of the rows of the fold alone."""
         data = self.data if fold.train is None else self.data.select(fold.train)
-        scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
+        scaling = Scaling.fit(self.plan.scale, data.rows, weight=data.weight, n_jobs=n_threads)
         part = scaling.applied(data, n_jobs=n_threads)
         matrix = kernel_matrix(
             self.kernel, part.rows, memory_limit=self.plan.limit, n_threads=n_threads
@@ -356,36 +327,12 @@ class FoldKernels:
     ) -> Part:
         """Validation rows whose kernel is computed."""
         kernel, test = self.kernel, resized(valid.rows, rows.shape[1])
-
-        def tiles() -> Iterator[Tile]:
-            for place in _places(test.shape[0], part.n_rows):
-                # Of a precomputed kernel, the rows of validation data are those of the matrix.
-                yield place, kernel.matrix(test.take(place), rows, n_threads)
-
-        return Part(part, matrix, valid, tiles)
-
-
-def _places(n_rows: int, n_columns: int) -> list[slice]:
-    """Slices of rows whose kernel with so many others stays small."""
-    step = max(1, _TILE_BYTES // (8 * max(1, n_columns)))
-    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
+        # Of a precomputed kernel, the rows of validation data are those of the matrix.
+        return Part(part, matrix, valid, lambda at: kernel.matrix(test.take(at), rows, n_threads))
 
 
 def tune_kernel(
-    data: Dataset,
-    folds: Sequence[Fold],
-    gammas: Array,
-    Cs: Array,
-    judging: Judging,
-    *,
-    kernel: Any = KERNELS[0],
-    degree: int = 3,
-    coef0: float = 0.0,
-    scale: str = "none",
-    query_weight: Array | None = None,
-    memory_limit: int | float | str | None = None,
-    n_jobs: int | None = None,
-    **options: Any,
+    task: Task, facts: Facts | None, folds: Sequence[Fold], judging: Judging, seed: int
 ) -> Tuning:
     """Measure the models of every fold, γ and C.
 
@@ -396,40 +343,33 @@ def tune_kernel(
 
     Parameters
     ----------
-    data : Dataset
-        What the row numbers of the folds refer to; of ``"precomputed"``, the rows are the matrix.
+    task : Task
+        A data set in memory, whose rows are the matrix if it is ``"precomputed"``, and parameters
+        of `KernelSearch`, settled by ``facts``. Its ``memory_limit`` is for kernel matrices in all.
+    facts : Facts or None
+        As `kernel_unit` takes them.
     folds : sequence of Fold
         Training and validation parts.
-    gammas, Cs : arrays
-        The grids, as `as_gammas` and `as_Cs` return them.
     judging : Judging
         Measure, rule of choice, progress.
-    kernel, degree, coef0
-        The kernel, as `Kernel.of` takes it; its γ is that of the grid.
-    scale : {"none", "standard", "minmax", "query"}
-        Feature scaling, fitted on the training part of each fold.
-    query_weight : array (n_queries,), optional
-        The factors c_q, in the order of ``data.queries``.
-    memory_limit : int, float, str or None
-        Bytes for kernel matrices in all; None is half of what is free.
-    n_jobs : int or None
-        Threads in all: folds run side by side, each with its share, as far as memory allows.
-    **options
-        Of `train_kernel`, for every model.
+    seed : int
+        Of pairs drawn at random.
     """
-    check_kernel_rows(kernel, scale, data)
-    n_threads = resolve(n_jobs)
-    function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)
-    plan = Plan.of(function, data, folds, scale=scale, memory_limit=memory_limit)
+    p, data = task.parameters, task.data.dataset
+    check_kernel_rows(p.kernel, p.scale, data)
+    n_threads, weights = resolve(p.n_jobs), query_weights(task.query_weight, data.queries)
+    options = {**values_of(p, KERNEL), "seed": seed}
+    Cs = as_Cs(p.Cs, lambda: kernel_unit(task, facts, {**options, "query_weight": weights}), step=2)
+    gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
+    function = Kernel.of(p.kernel, gamma=float(gammas[0]), degree=p.degree, coef0=p.coef0)
+    plan = Plan.of(function, data, folds, p.scale, p.memory_limit)
+    kernels = FoldKernels(data, folds, function, plan, n_threads)
     grid = {"gamma": gammas, "C": Cs}
     sweep = Sweep(grid, folds, judging, most=plan.n_folds, n_jobs=n_threads)
-    kernels = FoldKernels(data, folds, function, scale=scale, plan=plan, n_threads=n_threads)
-    options["memory_limit"] = memory_limit
 
     def train(run: FoldRun) -> Judged:
         part = kernels.part(run.k, run.n_threads)
-        weight = weight_of_part(query_weight, data, part.data, run.fold.train)
-
+        weight = weight_of_part(weights, data, part.data, run.fold.train)
         results: list[Result] = []
         for C in Cs.tolist():  # ascending, each model from the last
             result = train_kernel(

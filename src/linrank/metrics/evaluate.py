@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import as_array, as_labels, as_vector, as_weights, check_finite
+from linrank.data.frames import Array, as_array, as_labels, as_vector, as_weights, check_finite
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
@@ -28,7 +27,6 @@ from linrank.metrics.measures import (
 )
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
 _PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
 _LONG_LIST = 1001  # rows: engines return no more, and judges see fewer
@@ -127,10 +125,7 @@ def evaluate_queries(
     values, of_kernels, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
-        queries.offsets,
-        queries.order,
-        queries.levels,
-        queries.n_levels,
+        *queries.arrays,
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
         n_ranked,
         [_kernel(m, chosen, y_max) for m in kernels],

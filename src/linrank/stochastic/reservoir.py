@@ -10,8 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import STREAM_SAMPLINGS
-from linrank.data.dataset import as_dense, as_sparse
-from linrank.data.rows import Array, CsrRows, DenseRows, Rows
+from linrank.data import Array, CsrRows, DenseRows, Rows, as_dense, as_sparse
 from linrank.errors import CheckpointError
 from linrank.stochastic.checkpoint import fill
 from linrank.system.resources import describe_bytes
