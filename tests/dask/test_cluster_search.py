@@ -7,7 +7,7 @@ import warnings
 import dask.array as da
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, as_delayed, fit, ranking
+from distributed_data import ranking
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -45,7 +45,7 @@ def path(function, data, **options):
 )
 def test_a_path_is_that_in_memory(client, n_parts, options):
     data = ranking(15)
-    found = path(ranksvm_path, as_dask_arrays(data, n_parts), **options)
+    found = path(ranksvm_path, data.arrays(n_parts), **options)
     assert found.converged.all()
     truth = path(linrank.ranksvm_path, data, **options)
     assert_allclose(found.coefs, truth.coefs, rtol=1e-8, atol=1e-10)
@@ -57,13 +57,13 @@ def test_a_path_is_that_in_memory(client, n_parts, options):
 def test_split_queries_by_gathered_scores(client, options):
     """Rows stay where they are: every query of shuffled rows lies in all partitions."""
     data = ranking(9, shuffled=True)
-    there, truth = as_delayed(data, 4), path(linrank.ranksvm_path, data, **options)
+    there, truth = data.delayed(4), path(linrank.ranksvm_path, data, **options)
     found = path(ranksvm_path, there, on_split="gather", **options)
     assert_allclose(found.coefs, truth.coefs, rtol=1e-7, atol=1e-9)
     if not options:
-        ranker = fit(RankSVM(C=GRID[1], scale="none", tol=1e-14, on_split="gather"), there)
+        ranker = there.fit(RankSVM(C=GRID[1], scale="none", tol=1e-14, on_split="gather"))
         assert ranker.repair_.n_rows == 0
-        expected = fit(linrank.RankSVM(C=GRID[1], scale="none", tol=1e-14), data)
+        expected = data.fit(linrank.RankSVM(C=GRID[1], scale="none", tol=1e-14))
         assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
 
 
@@ -81,8 +81,8 @@ def test_the_choice_is_that_in_memory(client, n_parts, shuffled, options):
     """Every fold has curves of its own."""
     data = ranking(20, shuffled=shuffled)
     options, is_linear = {"cv": 3, "tol": 1e-11, **options}, "curves" not in options
-    truth = fit(linrank.RankSVMCV(GRID, n_jobs=1, **options), data)
-    found = fit(RankSVMCV(GRID, **options), as_dask_arrays(data, n_parts))
+    truth = data.fit(linrank.RankSVMCV(GRID, n_jobs=1, **options))
+    found = data.arrays(n_parts).fit(RankSVMCV(GRID, **options))
     assert_allclose(found.scores_, truth.scores_, rtol=1e-12 if is_linear else 1e-6)
     assert found.C_ == truth.C_
     assert (found.n_pairs_, found.n_queries_) == (truth.n_pairs_, truth.n_queries_)
@@ -130,34 +130,24 @@ def test_graded_rows_without_queries_are_asked_for(client):
             ranker.fit(X, abs(X[:, 0]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"solver": "bundle"}, "solver='bundle' reads rows that are all in memory, not a cluster"),
-        ({"pairs": "pruned"}, "pairs='pruned' lists pairs of all queries"),
-        ({"on_split": "ignore"}, "on_split must be 'repair', 'error' or 'gather'"),
-        ({"cv": 99}, "cannot fill 99 folds"),
-        ({"patience": 0}, "patience"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(client, options, message):
-    with pytest.raises(ValueError, match=message):
-        fit(RankSVMCV(GRID, **options), as_dask_arrays(ranking(), 2))
-
-
 def test_what_needs_whole_queries_is_refused(client):
-    with pytest.raises(ValueError, match="scale='query'"):
-        RankSVM(scale="query").fit(*giant(300)[1])
+    for options, message in (
+        ({"scale": "query"}, r"scale='query'.*blocks elsewhere.*'standard'"),
+        ({"curves": "quantile"}, r"in 3 blocks elsewhere.* on_split='repair'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankSVM(**options).fit(*giant(300)[1])
     with pytest.raises(ValueError, match=r"pairs='pruned'.*a cluster"):
-        path(ranksvm_path, as_dask_arrays(ranking(), 2), pairs="pruned")
+        path(ranksvm_path, ranking().arrays(2), pairs="pruned")
 
 
-def test_parameters_are_those_in_memory_and_those_of_a_cluster():
-    ranker = RankSVMCV(GRID, cv=3, scale="standard", on_split="error")
+def test_parameters_are_those_in_memory_and_those_of_a_cluster(client):
+    ranker = RankSVMCV(GRID, cv=3, client=client, scale="standard", on_split="error")
     assert isinstance(ranker, linrank.RankSVMCV)
     own = {"client", "on_split", "patience"}
     assert set(ranker.get_params()) - own == set(linrank.RankSVMCV().get_params())
     assert clone(ranker).get_params() == ranker.get_params()
+    assert clone(ranker).client is client
 
 
 def test_the_rows_of_a_fold_count_once():

@@ -12,6 +12,8 @@ import distributed
 import numpy as np
 import pytest
 from distributed_data import assert_forgotten
+from hypothesis import given
+from hypothesis import strategies as st
 from processes import pids, processes
 
 from linrank.dask import clients as clients_module
@@ -19,7 +21,7 @@ from linrank.dask import rounds as rounds_module
 from linrank.dask.clients import Watch, results_of
 from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
-from linrank.parts.parts import tree_sum
+from linrank.parts.parts import joined, pieces, tree_sum
 
 
 # Functions inside functions travel by value: the workers cannot import the tests.
@@ -309,3 +311,39 @@ def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
         used = client.submit(np.sum, made)
         assert results_of(watch, [used], [0]) == [3]
         assert time.monotonic() - started < 20.0
+
+
+class Sum:
+    """A part that remembers how it was added."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(f"({self.text}+{other.text})")
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=70))
+def test_pieces_of_any_owners_join_to_the_tree_of_one_place(owners):
+    parts = [Sum(str(i)) for i in range(len(owners))]
+    held = {k: [i for i, owner in enumerate(owners) if owner == k] for k in set(owners)}
+    found = [piece for own in held.values() for piece in pieces((i, parts[i]) for i in own)]
+    assert joined(found).text == tree_sum(parts).text
+
+
+@given(st.integers(1, 200))
+def test_one_owner_sends_no_more_pieces_than_a_number_has_ones(n_parts):
+    found = pieces(enumerate([1.0] * n_parts))
+    assert len(found) == bin(n_parts).count("1")
+    assert joined(found) == n_parts
+
+
+@pytest.mark.parametrize("found", [[(0, 1, 1.0), (2, 1, 1.0)], [(1, 1, 1.0)], [(0, 2, 1.0)] * 2])
+def test_a_part_that_is_missing_or_doubled_is_an_error(found):
+    with pytest.raises(ValueError, match=r"part . is missing or doubled"):
+        joined(found)
+
+
+def test_a_sum_over_nothing_is_an_error():
+    with pytest.raises(ValueError, match="at least one"):
+        joined([])

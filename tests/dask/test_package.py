@@ -22,13 +22,6 @@ def test_an_unknown_name_is_an_attribute_error():
         linrank.dask.RankSVN  # noqa: B018
 
 
-@pytest.mark.parametrize("statement", ["import linrank", "import linrank.cli.main"])
-def test_dask_is_imported_by_nobody_else(statement):
-    code = f"{statement}; import sys; print(*{{m.split('.')[0] for m in sys.modules}})"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"dask", "distributed"} & set(run.stdout.split()) == set()
-
-
 def test_without_dask_the_error_names_what_to_install():
     code = (
         "import sys; sys.modules['distributed'] = None\n"
