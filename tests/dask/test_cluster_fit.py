@@ -68,6 +68,8 @@ CASES += [(form, "RankSVM", EXACT, 3, False) for form in ("dataframe", "sparse")
 @pytest.mark.parametrize(("form", "name", "options", "n_parts", "shuffled"), CASES)
 def test_a_fit_is_that_in_memory(client, form, name, options, n_parts, shuffled):
     data = ranking(40, seed=6, shuffled=shuffled)
+    if n_parts == 17:  # some of them make no pair
+        data = data._replace(y=np.where(np.arange(len(data.y)) < 40, 1, data.y))
     if name == "DominationRanker":
         data = data._replace(weight=None)
     options = {"tol": 1e-12, **options}
