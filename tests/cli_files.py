@@ -102,6 +102,17 @@ def processes_of(text):
     return found
 
 
+def wait_for_sleep(process):
+    """Until a process waits for its input, which it has read so far."""
+    n_looks, deadline = 0, time.monotonic() + 60
+    while n_looks < 10:
+        with open(f"/proc/{process.pid}/stat") as file:
+            state = file.read().rpartition(") ")[2][0]
+        n_looks = n_looks + 1 if state == "S" else 0
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def wait_for_the_end_of(text):
     """Processes that another had started notice its end after a moment."""
     deadline = time.monotonic() + 60

@@ -30,9 +30,8 @@ from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_chunks
 from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem, train
-from linrank.search.folds import deal
 from linrank.system.reading import Plan
-from path_searches import path_over, tune
+from path_searches import path_over
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from stored_data import dense
@@ -125,15 +124,6 @@ def test_ranksvm_on_chunks_is_ranksvm(k: int, data: Dataset, own: Any, given: An
     assert_near(found.w, whole.w)
 
 
-def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
-    data = dataset(1)
-    whole = train(data, C=0.1, loss="hinge", tol=1e-6, n_jobs=1)
-    recipe = RankRecipe(loss="hinge")
-    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, 4)), recipe, C=0.1, tol=1e-6)
-    assert found.gap <= 1e-6 * found.value
-    assert abs(found.value - whole.value) <= 2e-6 * whole.value
-
-
 @pytest.mark.parametrize("k", PARTS)
 @pytest.mark.parametrize("margin", [None, 1.0, ("linear", 2.0)])
 def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
@@ -159,14 +149,6 @@ def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
         n_reads.append(source.n_reads)
     assert n_bytes == source.nbytes  # where all is kept, it is read once
     assert n_reads[0] >= n_reads[1] > n_reads[2] > n_reads[3] == 6
-
-
-def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
-    data, recipe = dataset(6), RankRecipe(by_query=True)
-    whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
-    with Passes(Listed(parts_of(data, 4)), recipe, Plan(2, 2, 0)) as passes:
-        found, _ = train_chunks(passes, recipe, C=0.1, tol=TOL)
-    assert_near(found.w, whole.w)
 
 
 def test_a_kept_state_keeps_no_rows() -> None:
@@ -361,12 +343,6 @@ def test_scaling_is_that_of_the_rows_together(kind):
         assert_allclose(Scaling.fit(kind, lazy.rows, weight=lazy.weight).factors, expected)
 
 
-def test_scaling_by_query_is_refused():
-    lazy = lazily(small())
-    with pytest.raises(ValueError, match=r"scale='query'.*blocks elsewhere.*'standard'"):
-        Scaling("query").transform(lazy.rows, lazy.queries)
-
-
 # ---- training -----------------------------------------------------------------------------------
 
 
@@ -386,12 +362,6 @@ def test_a_path_is_that_in_memory(data, options):
     found, _ = path_over(lazily(data), Cs, tol=1e-10, **options)
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-4, atol=1e-7)
-
-
-def test_the_hinge_of_a_giant_query():
-    truth, found = (train(d, C=0.01, loss="hinge", tol=1e-5) for d in (giant(), lazily(giant())))
-    assert found.converged
-    assert abs(found.value - truth.value) <= found.gap + truth.gap
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 7])
@@ -432,15 +402,6 @@ def test_a_product_costs_a_gather_and_a_scatter():
     gathering.asked.clear()
     point.hvp(np.ones(5))
     assert gathering.asked == {"block_score_matrix": 1, "block_slopes": 1}
-
-
-def test_cross_validation_of_a_giant_query():
-    data, Cs = giant(), as_Cs([1e-4, 1e-2])
-    truth, found = (
-        tune(d, deal(d, 3), Cs, scoring="ndcg@10", scale="minmax", tol=1e-10, n_jobs=1)
-        for d in (data, lazily(data))
-    )
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
 
 
 # ---- what cannot be put together ----------------------------------------------------------------

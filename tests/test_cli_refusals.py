@@ -97,6 +97,8 @@ REFUSED = """
 2 train d m n | one argument too many: n
 2 train d m -q -v | not allowed with
 2 train d - --json | exclude each other
+2 train d m --bounds 2 | is not FEATURE:LOW:HIGH
+2 train d m --positive --solver tron | --positive needs --solver newton, not tron
 2 train - m --valid - | only one of the files
 2 train d -o m -m map | -m needs --valid FILE
 1 train nowhere.txt m | nowhere.txt: No such file or directory
@@ -110,6 +112,11 @@ REFUSED = """
 1 train {train} {train} | train.txt: is read and would be overwritten
 1 train {train} {valid} --valid {valid} | valid.txt: is read and would be overwritten
 1 train {train} out --qrels {other_qrels} | is judged in
+1 train {train} out --bounds 7:0: | feature 7 is not in the data, whose features are 1 to 6
+1 train {train} out --bounds 0:0: | feature 0 is not in the data
+1 train {train} out --bounds x:0: | feature x is not in the data
+1 train {train} out --bounds 2:1:0 | no coefficient of feature 2 is between
+1 train {train} out --bounds @missing | missing
 1 train {sidecar} out | ignore the files beside the data with --no-sidecars
 1 train {two} out --method sgd --algorithm logistic --record exact | the logistic loss has no such
 1 train {signed} out --method domination --margin log | row 0, above the lowest layer of its query

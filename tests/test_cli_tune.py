@@ -176,12 +176,15 @@ def test_what_did_not_converge_is_told(tune, tmp_path, method):
 
 def test_auto_does_what_the_estimator_does(files, tmp_path, cli):
     model = str(tmp_path / "m.json")
-    line = f"tune {{train}} --method auto --folds 3 -m ndcg@5 --seed 0 --json -q -o {model}"
+    line = f"tune {{train}} --auto --folds 3 -m ndcg@5 --seed 0 --json -q -o {model}"
     told, data = cli(line, **files).json, load(files["train"])
+    assert told["method"] == "auto"
     truth = AutoRanker("ndcg@5", cv=3, random_state=0).fit(data.X, data.y, qid=data.qid)
     assert told["score"] == pytest.approx(truth.best_score_)
     assert (told["chosen"], told["model"]) == (truth.best_params_["model"], model)
     assert_allclose(load_model(model).predict(data.X), truth.predict(data.X), rtol=1e-9)
+    cli(f"train {{train}} {model} --method auto -q", **files)
+    assert load_model(model).training["model"] in truth.models_
 
 
 # ---- data, grids and notes -----------------------------------------------------------------------

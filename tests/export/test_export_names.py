@@ -1,19 +1,24 @@
-"""Names of features: from a mapping or a file into the engine, where they arrive as they are."""
+"""Names of features and all that stands in a request: they arrive as they are, or are refused."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from serving import SCORERS, exported, scores_in
+from sklearn.exceptions import NotFittedError
 
-from linrank import LinearModel
-from linrank.export import TARGETS
+import linrank
+from linrank import KernelModel, LinearModel
+from linrank.export import TARGETS, export
 from linrank.export.form import Form
 from linrank.export.names import engine_names, read_feature_map
+from linrank.export.targets import options_of, target_name
+from linrank.kernels.functions import Kernel
 
 ROWS = np.array([[1.0, 2.0, 3.0], [2.0, -3.0, 0.5], [0.0, 0.0, 1.0]])
 COEF = (1.0, -2.0, 0.25)
-MODEL = LinearModel(COEF, ("a", "b", "c"))
+OWN = ("bm25", "age", "clicks")
+MODEL = LinearModel(COEF, OWN)
 LUCENE = ("elasticsearch", "opensearch", "solr")
 NAMES = [
     ("two words", 'a "quoted" one', "back\\slash"),
@@ -46,7 +51,7 @@ def test_names_of_all_kinds_arrive(target, names):
 
 @pytest.mark.parametrize("target", ["ranklib", "liblinear"])
 def test_a_map_may_give_numbers(target):
-    moved = exported(MODEL, target, feature_map={"a": "3", "b": "1", "c": "5"})
+    moved = exported(MODEL, target, feature_map={"bm25": "3", "age": "1", "clicks": "5"})
     rows = np.zeros((len(ROWS), 6))
     rows[:, [2, 0, 4]] = ROWS
     columns = {str(j): column for j, column in enumerate(rows.T)}
@@ -58,7 +63,8 @@ def test_the_instructions_name_what_there_is(target):
     artefact = exported(MODEL, target, name="my_model")
     assert artefact.target == target
     assert next(iter(artefact.files)) in artefact.instructions
-    assert all(name in artefact.instructions for name in ("a", "b", "c"))
+    names_features = target not in ("onnx", "sql", "json")  # in the file itself
+    assert all(name in artefact.instructions for name in OWN) == names_features
     assert 100 < len(artefact.instructions) < 4000
 
 
@@ -69,8 +75,6 @@ def test_instructions_of_numbers_keep_a_name_on_its_line(target):
 
 
 # ---- maps ---------------------------------------------------------------------------------------
-
-OWN = ("bm25", "age", "clicks")
 
 
 @pytest.mark.parametrize(
@@ -127,3 +131,168 @@ def test_bad_files_are_named(tmp_path, content, words):
     with pytest.raises(ValueError, match=words) as caught:
         read_feature_map(str(path))
     assert str(path) in str(caught.value)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::linrank.errors.ExportWarning")
+BY_NAME = ("elasticsearch", "opensearch", "solr", "vespa")
+BY_NUMBER = ("ranklib", "liblinear")
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "error", "words"),
+    [
+        ("elasticsaerch", {}, ValueError, "'elasticsaerch'; did you mean 'elasticsearch'.*solr"),
+        ("opensarch", {}, ValueError, "'opensarch'; did you mean 'opensearch'"),
+        ("xyz", {}, ValueError, "unknown export target 'xyz'; there are elasticsearch"),
+        ("es", {"feature_map": "nowhere"}, FileNotFoundError, "nowhere"),
+        ("es", {"feature_map": ["x"]}, TypeError, "feature_map must be a mapping .* got list"),
+        ("solr", {"shop": "a"}, TypeError, "solr has no option 'shop'; it has store, collection"),
+        ("ranklib", {"a": 1}, TypeError, "ranklib has no option 'a'; it has none"),
+        ("onnx", {"precision": "half"}, ValueError, "precision must be 'float32' or .* got 'half'"),
+        ("vespa", {"phase": "third"}, ValueError, "phase must be 'first' or 'second', got 'third'"),
+        ("vespa", {"name": "default"}, ValueError, "'default' would inherit from itself"),
+        (
+            "vespa",
+            {"name": "1a"},
+            ValueError,
+            "cannot take the profile name .*'1' at place 0",
+        ),
+        ("vespa", {"name": "a b"}, ValueError, "the profile name .*' ' at place 1"),
+        *(("es", {"name": name}, ValueError, "name must be a text") for name in ("", " ", None, 3)),
+    ],
+)
+def test_targets_and_options_that_are_none(target, options, error, words):
+    with pytest.raises(error, match=words):
+        MODEL.export(target, **options)
+
+
+def test_targets_have_short_names_and_options():
+    found = [target_name(name) for name in ("ES", "os", "Solr")]
+    assert found == ["elasticsearch", "opensearch", "solr"]
+    assert options_of("solr") == ("store", "collection", "tolerance", "steps")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weights_that_are_all_zero_rank_nothing(target):
+    with pytest.raises(ValueError, match="all weights of the model are 0"):
+        LinearModel([0.0, 0.0, 0.0], MODEL.feature_names).export(target)
+
+
+def test_what_is_no_model_that_can_be_exported():
+    kernel = KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf"))
+    with pytest.raises(TypeError, match=r"rbf.*LinearModel"):
+        export(kernel, "elasticsearch")
+    with pytest.raises(TypeError, match="LinearModel, got ndarray"):
+        export(np.ones(3), "elasticsearch")
+    with pytest.raises(NotFittedError):
+        linrank.RankSVM().export("elasticsearch")
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", BY_NAME)
+@pytest.mark.parametrize("name", ["", " ", "a\x00b", "a\nb", "a\x7fb", " a", "a\t"])
+def test_names_of_features_that_no_request_carries(target, name):
+    with pytest.raises(ValueError, match="name"):
+        MODEL.export(target, feature_map={"age": name})
+
+
+SHELL = [
+    *("it's", 'a"b', "two words", "$(x)", "`x`", "a;b", "a/b", "../x", "a?b", "{x}", "[1-3]", "*"),
+    *("..", "a\n", "<a>"),
+]
+
+
+@pytest.mark.parametrize("name", SHELL)
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [
+        *((target, "name") for target in BY_NAME),
+        *(("opensearch", "featureset"), ("solr", "store"), ("solr", "collection")),
+        *(("vespa", "schema"), ("vespa", "inherits")),
+    ],
+)
+def test_what_stands_in_a_request_must_not_change_it(target, option, name):
+    with pytest.raises(ValueError, match=f"{target} cannot take the .* name"):
+        MODEL.export(target, **{option: name})
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("a b", " b"),
+        ("a-b", "-b"),
+        ("größe", "öße"),
+        ("1a", "1a"),
+        ("a(", r"\("),
+        ("a(b", r"\(b"),
+        ("a(b))", r"\)"),
+        ("a(b c)", r"\(b c\)"),
+        ("a(,)", r"\(,\)"),
+        ("a.", r"\."),
+        ('a("{")', r'\("{"\)'),
+        ("a) + (b", r"\) \+ \(b"),
+        ('a("b(" + c + ")")', r"\(0 \+ c \+ 0\)"),
+        ("if", "if"),
+        ("a(in)", r"\(in\)"),
+        ("a(" * 33 + "b" + ")" * 33, r"\(f\)"),
+    ],
+)
+def test_what_is_no_rank_feature_is_refused(name, rest):
+    told = f"vespa cannot take the feature name .* it ends before '{rest}'; a rank feature is"
+    with pytest.raises(ValueError, match=told):
+        MODEL.export("vespa", feature_map={"age": name})
+
+
+def test_profiles_have_names_of_their_own():
+    text = MODEL.export("vespa", name="a-b_1", inherits="unranked").text
+    assert "rank-profile a-b_1 inherits unranked " in text
+
+
+def test_names_of_a_plugin_have_a_length():
+    MODEL.export("es", feature_map={"age": "x" * 504})
+    with pytest.raises(ValueError, match="it has 505 bytes, at most 504 are stored"):
+        MODEL.export("es", feature_map={"age": "x" * 505})
+
+
+@pytest.mark.parametrize("target", BY_NUMBER)
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("3", "1", "x"), "by numbers from 1, and 'x' is none"),
+        (("0", "1", "2"), "by numbers from 1, and '0' is none"),
+        (("1", "2", "9999999999"), "numbers from 1"),
+        (("9" * 5000, "1", "2"), "numbers from 1"),
+        (("1", "01", "2"), "'1' and '01' are one"),
+        (("3", "2", "0002"), "'2' and '0002' are one"),
+    ],
+)
+def test_numbers_that_are_none_or_two_are_refused(target, names, words):
+    with pytest.raises(ValueError, match=rf"{target} .*{words}"):
+        MODEL.export(target, feature_map=dict(zip(OWN, names, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"bm25": "x", "age": "x"}, "'bm25' and 'age' with one name, 'x'"),
+        ({"bm25": "age"}, "'bm25' and 'age' with one name, 'age'"),
+        ({"bm25": "x", 0: "y"}, "has the feature 'bm25' twice"),
+        ({"agee": "x"}, "'agee', which the model does not know; did you mean 'age'?"),
+        ({"zzzzzz": "x"}, "does not know$"),
+        ({3: "x"}, "has the feature 3; those of the model are 0 to 2"),
+        ({"age": ""}, "gives 'age' the name ''"),
+        ({"age": None}, "gives 'age' the name None"),
+        ({True: "x"}, "has True, which the model does not know"),
+    ],
+)
+def test_what_does_not_map_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        MODEL.export("json", feature_map=given)
+
+
+def test_models_with_one_name_twice_need_a_map():
+    model = LinearModel([1.0, 2.0], ["a", "a"])
+    with pytest.raises(ValueError, match="columns 0 and 1 of the model are both called 'a'"):
+        model.export("json")
