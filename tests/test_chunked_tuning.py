@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
 import papers
+from dataset_parts import in_parts
 from linrank import QueryKFold
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.data.synthetic import make_ranking
 from linrank.io.store.store import Store
 from linrank.losses.swaps import LONGEST
 from linrank.parts.parts import only_queries
@@ -29,31 +29,39 @@ from linrank.search.folds import as_folds
 from linrank.system.reading import Plan
 from path_searches import path_over, tune
 from plain_gathering import MemoryParts
-from small_data import weighted
 from strategies import datasets
 
 GRID = as_Cs([1e-3, 0.03, 1.0])
+UNCERTAIN = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 
 
-def in_parts(data: Dataset, n_parts: int) -> list[Dataset]:
-    """Consecutive whole queries; more parts than queries leave some of them out."""
-    queries = np.array_split(np.arange(data.queries.n_queries), n_parts)
-    return [only_queries(data, part) for part in queries if len(part)]
+def made(n_queries: int = 40, longest: int = 14, seed: int = 0) -> Dataset:
+    data = linrank.make_ranking(
+        n_queries, (1, longest), 6, noise=1.0, random_state=seed, dtype="float64"
+    )
+    weight = np.random.default_rng(seed).integers(1, 3, data.n_rows).astype(float)
+    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
 
 
-def larger(seed: int = 0, **options) -> Dataset:
-    return make_ranking(40, (3, 14), 6, noise=1.0, random_state=seed, dtype="float64", **options)
+def cut(data: Dataset, n_parts: int) -> MemoryParts:
+    return MemoryParts(in_parts(data, n_parts))
+
+
+def assert_same(found: Any, expected: Any, tol: float = 1e-9) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
 
 
 # ---- paths --------------------------------------------------------------------------------------
 
 
+@UNCERTAIN
 @pytest.mark.parametrize("n_parts", [1, 3, 12])
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"scale": "standard"},
+        *({"scale": "standard", "pair_weighting": name} for name in ("uniform", "ndcg@5", "err@4")),
         {"scale": "query"},
         {"positive": True, "scale": "minmax"},
         {"loss": "hinge"},
@@ -62,16 +70,16 @@ def larger(seed: int = 0, **options) -> Dataset:
     ids=str,
 )
 def test_a_path_over_parts_is_the_path(n_parts, options):
-    data = weighted(larger(1))
+    data = made(seed=1)
     tol = 1e-5 if options.get("loss") == "hinge" else 1e-10
     truth, scaling = path_over(data, GRID, tol=tol, **options)
-    found, same = path_over(MemoryParts(in_parts(data, n_parts)), GRID, tol=tol, **options)
+    found, same = path_over(cut(data, n_parts), GRID, tol=tol, **options)
     assert found.converged.all()
     if "loss" in options:
         gaps = found.gaps + truth.gaps
         assert (np.abs(found.objectives - truth.objectives) <= gaps).all()
     else:
-        assert_allclose(found.coefs, truth.coefs, rtol=1e-8, atol=1e-10)
+        assert_same(found.coefs, truth.coefs)
         assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
     if scaling.factors is not None:
         assert_allclose(same.factors, scaling.factors)
@@ -79,8 +87,7 @@ def test_a_path_over_parts_is_the_path(n_parts, options):
 
 def test_a_model_that_serves_the_next_C_costs_no_pass():
     """Neighboring values of C: the second model is the first, without a task."""
-    parts = MemoryParts(in_parts(larger(), 3))
-    found, _ = path_over(parts, as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
+    found, _ = path_over(cut(made(), 3), as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
     assert found.n_hvp[1] == 0
     assert_array_equal(found.coefs[0], found.coefs[1])
 
@@ -121,19 +128,25 @@ def check_scores(cv, data, parts, **options):
     assert found.chosen == truth.chosen
 
 
-MEASURES = {"none": "ndcg@10", "standard": "err@5", "minmax": "pairwise_accuracy"}
-
-
+@UNCERTAIN
 @pytest.mark.parametrize("n_parts", [1, 3, 17])
-@pytest.mark.parametrize("scale", [*MEASURES, "query"])
-def test_scores_are_those_in_memory(n_parts, scale):
-    data, scoring = larger(2), MEASURES.get(scale, "all_pairs_error")
-    check_scores(4, data, MemoryParts(in_parts(data, n_parts)), scoring=scoring, scale=scale)
+@pytest.mark.parametrize(
+    ("scale", "weighting", "scoring"),
+    [
+        ("none", "uniform", "ndcg@10"),
+        ("standard", "ndcg@5", "err@5"),
+        ("minmax", "err@4", "pairwise_accuracy"),
+        ("query", "uniform", "all_pairs_error"),
+    ],
+)
+def test_scores_are_those_in_memory(n_parts, scale, weighting, scoring):
+    data, options = made(seed=2), {"pair_weighting": weighting, "scale": scale}
+    check_scores(4, data, cut(data, n_parts), scoring=scoring, **options)
 
 
 def test_queries_in_another_order_than_parts_have_the_same_folds():
     """As after split queries were moved: the numbers of queries are those of the input."""
-    data = larger(3)
+    data = made(seed=3)
     order = np.random.default_rng(0).permutation(40)
     chosen = [np.sort(part) for part in np.array_split(order, 5)]
     parts = MemoryParts([only_queries(data, part) for part in chosen])
@@ -142,14 +155,14 @@ def test_queries_in_another_order_than_parts_have_the_same_folds():
 
 
 def test_folds_of_other_kinds():
-    data, other = larger(4), larger(5)
+    data, other = made(seed=4), made(seed=5)
     shuffled = QueryKFold(3, shuffle=True, random_state=5)
     splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
     for cv in (shuffled, splits, (other.X, other.y, other.qid)):
-        check_scores(cv, data, MemoryParts(in_parts(data, 3)))
+        check_scores(cv, data, cut(data, 3))
 
 
-ROWS = np.arange(larger().n_rows)
+ROWS = np.arange(made().n_rows)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +176,8 @@ ROWS = np.arange(larger().n_rows)
     ids=lambda cv: str(cv)[:9],
 )
 def test_folds_that_cannot_be(cv, message):
-    parts = MemoryParts(in_parts(larger(), 3))
     with pytest.raises((ValueError, TypeError), match=message):
-        folds_of(cv, parts)
+        folds_of(cv, cut(made(), 3))
 
 
 def test_one_query_cannot_be_dealt_out():
@@ -177,25 +189,6 @@ def test_one_query_cannot_be_dealt_out():
 # ---- pairs weighted by a measure ----------------------------------------------------------------
 
 SWAP_GRID = as_Cs([1e-2, 0.3])
-UNCERTAIN = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
-
-
-def made(n_queries: int = 60, longest: int = 14, seed: int = 0, **options: Any) -> Dataset:
-    data = linrank.make_ranking(
-        n_queries, (1, longest), 6, noise=1.0, random_state=seed, dtype="float64", **options
-    )
-    weight = np.random.default_rng(seed).integers(1, 3, data.n_rows).astype(float)
-    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
-
-
-def cut(data: Dataset, n_parts: int) -> MemoryParts:
-    queries = np.array_split(np.arange(data.queries.n_queries), n_parts)
-    return MemoryParts([only_queries(data, part) for part in queries])
-
-
-def assert_same(found: Any, expected: Any, tol: float = 1e-9) -> None:
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
 
 
 @UNCERTAIN
@@ -248,17 +241,6 @@ def test_passes_over_a_store_find_what_memory_finds(
     assert passes.model_.training["pair_weighting"] == "ndcg@10"
 
 
-@pytest.mark.parametrize("name", ["ndcg@5", "err@4"])
-def test_paths_and_folds_are_those_of_memory(name: str) -> None:
-    data, options = made(seed=3), {"pair_weighting": name}
-    truth, _ = path_over(data, SWAP_GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
-    parts = cut(data, 3)
-    found, _ = path_over(parts, SWAP_GRID, tol=1e-10, scale="standard", **options)
-    assert_same(found.coefs, truth.coefs)
-    assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
-    check_scores(3, data, parts, scoring="err@5", **options)
-
-
 def test_the_highest_label_of_err_is_that_of_all_parts() -> None:
     """A part without the highest label weighs as the whole does, and a fold as its queries."""
     data = made()
@@ -293,12 +275,13 @@ def test_samples_of_long_queries_keep_their_first_rows() -> None:
 
 
 def test_what_cannot_be_served_is_refused_before_a_pass() -> None:
-    with pytest.raises(ValueError, match="ndcg, map"):
-        rank_recipe("parts", pair_weighting="auc")
-    with pytest.raises(ValueError, match="use solver='newton'"):
-        rank_recipe("parts", pair_weighting="ndcg@5", solver="bundle")
-    with pytest.raises(ValueError, match="n_rounds"):
-        rank_recipe("parts", pair_weighting="ndcg@5", n_rounds=0)
+    for options, message in (
+        ({"pair_weighting": "auc"}, "ndcg, map"),
+        ({"pair_weighting": "ndcg@5", "solver": "bundle"}, "use solver='newton'"),
+        ({"pair_weighting": "ndcg@5", "n_rounds": 0}, "n_rounds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rank_recipe("parts", **options)
     parts = cut(made(), 2)
     parts.opened = None  # a pass would fail
     parts.lengths = [np.array([LONGEST + 1])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from dataset_parts import Parts
+from dataset_parts import BufferedParts, in_parts
 from linrank import make_ranking
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.scaling import Scaling
@@ -49,39 +50,6 @@ def dataset(seed: int = 0, *, is_sparse: bool = False, weighted: bool = False) -
     return Dataset.of(X, made.y, qid=made.qid, sample_weight=weight)
 
 
-def parts_of(data: Dataset, k: int) -> list[Dataset]:
-    """The queries in k parts of consecutive ones."""
-    queries = data.queries
-    number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    number = queries.scatter(number)
-    cuts = np.array_split(np.arange(queries.n_queries), k)
-    return [data.select(np.flatnonzero(np.isin(number, cut))) for cut in cuts]
-
-
-class Listed(Parts):
-    """Datasets that are read into buffers, which are overwritten as those of a store are."""
-
-    path, n_reads = "parts", 0
-
-    def __init__(self, parts: list[Dataset]) -> None:
-        super().__init__(parts)
-        self.n_queries = sum(part.queries.n_queries for part in parts)
-        self.nbytes = sum(part.rows.nbytes for part in parts)
-
-    def buffer(self) -> Any:
-        largest = max(part.rows.values.size for part in self.parts)
-        return np.full(largest, np.nan, self.parts[0].rows.dtype)
-
-    def read(self, i: int, *, into: Any = None) -> Dataset:
-        part, own = self.parts[i], self.buffer() if into is None else into
-        self.n_reads += 1
-        values = part.rows.values
-        own[:] = np.nan
-        own[: values.size] = values.reshape(-1)
-        rows = replace(part.rows, values=own[: values.size].reshape(values.shape))
-        return Dataset(rows, part.labels, part.qid, part.weight)
-
-
 def memory_chunks(recipe: Any, parts: list[Dataset]) -> MemoryChunks:
     return MemoryChunks([recipe.chunk(part) for part in parts])
 
@@ -102,59 +70,59 @@ PLAIN = {"query_normalization": None}
 BOX = {"scale": np.linspace(0.5, 2.0, 7), "bounds": (np.full(7, -0.1), np.full(7, 0.2))}
 
 
+FITS = {
+    RankRecipe: train,
+    DominationRecipe: partial(train_domination, penalty="l2", solver="newton"),
+}
+
+
 @pytest.mark.parametrize("k", PARTS)
 @pytest.mark.parametrize(
-    ("data", "own", "given"),
+    ("kind", "data", "own", "given"),
     [
-        (dataset(weighted=True), PLAIN, {"C": 0.1}),
-        (dataset(weighted=True), {**PLAIN, "pairs": "adjacent"}, {"C": 0.1}),
-        (dataset(weighted=True), {**PLAIN, "pair_weighting": "gain_diff"}, {"C": 0.1}),
-        (dataset(3, is_sparse=True), {"query_normalization": "pairs"}, {"C": 5.0}),
-        (dataset(4), {}, {"C": 0.1, **BOX}),
+        (RankRecipe, dataset(weighted=True), PLAIN, {"C": 0.1}),
+        (RankRecipe, dataset(weighted=True), {**PLAIN, "pairs": "adjacent"}, {"C": 0.1}),
+        (RankRecipe, dataset(weighted=True), {**PLAIN, "pair_weighting": "gain_diff"}, {"C": 0.1}),
+        (RankRecipe, dataset(3, is_sparse=True), {"query_normalization": "pairs"}, {"C": 5.0}),
+        (RankRecipe, dataset(4), {}, {"C": 0.1, **BOX}),
+        *(
+            (DominationRecipe, dataset(2, weighted=True), {"margin": margin}, {"alpha": 2.0})
+            for margin in (None, 1.0, ("linear", 2.0))
+        ),
     ],
 )
-def test_ranksvm_on_chunks_is_ranksvm(k: int, data: Dataset, own: Any, given: Any) -> None:
+def test_training_on_chunks_is_that_of_the_whole(k: int, kind: Any, data: Dataset, own, given):
     """Some of the chunks are sparse."""
-    whole, recipe = train(data, tol=TOL, n_jobs=1, **own, **given), RankRecipe(**own)
+    whole, recipe = FITS[kind](data, tol=TOL, n_jobs=1, **own, **given), kind(**own)
     parts = [
         replace(part, rows=as_sparse(part.rows)) if i % 2 else part
-        for i, part in enumerate(parts_of(data, k))
+        for i, part in enumerate(in_parts(data, k))
     ]
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL, **given)
     assert_near(found.w, whole.w)
 
 
-@pytest.mark.parametrize("k", PARTS)
-@pytest.mark.parametrize("margin", [None, 1.0, ("linear", 2.0)])
-def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
-    data, recipe = dataset(2, weighted=True), DominationRecipe(margin=margin)
-    options: dict[str, Any] = {"penalty": "l2", "solver": "newton", "tol": TOL, "n_jobs": 1}
-    whole = train_domination(data, alpha=2.0, margin=margin, **options)
-    chunks = memory_chunks(recipe, parts_of(data, k))
-    assert_near(train_chunks(chunks, recipe, alpha=2.0, tol=TOL)[0].w, whole.w)
-
-
 def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
-    parts = parts_of(dataset(5), 6)
+    parts = in_parts(dataset(5), 6)
     recipe = RankRecipe()
     in_memory, _ = train_chunks(memory_chunks(recipe, parts), recipe, C=0.1)
     n_reads = []
     for n_buffers, n_states, n_kept in [(2, 0, 0), (2, 3, 0), (3, 6, 2), (2, 6, 6)]:
-        source = Listed(parts)
+        source = BufferedParts(parts)
         with Passes(source, recipe, Plan(n_buffers, n_states, n_kept), 2) as passes:
             found, _ = train_chunks(passes, recipe, C=0.1)
             n_bytes = passes.n_read
         np.testing.assert_array_equal(found.w, in_memory.w)
         assert found.history["objective"] == in_memory.history["objective"]
-        n_reads.append(source.n_reads)
+        n_reads.append(source.n_read)
     assert n_bytes == source.nbytes  # where all is kept, it is read once
     assert n_reads[0] >= n_reads[1] > n_reads[2] > n_reads[3] == 6
 
 
 def test_a_kept_state_keeps_no_rows() -> None:
     """Rows scaled by query are a copy of a chunk, which the budget does not have for a state."""
-    parts, recipe = parts_of(dataset(6), 4), RankRecipe(by_query=True)
-    with Passes(Listed(parts), recipe, Plan(2, 3, 1)) as passes:
+    parts, recipe = in_parts(dataset(6), 4), RankRecipe(by_query=True)
+    with Passes(BufferedParts(parts), recipe, Plan(2, 3, 1)) as passes:
         passes.total(tasks.evaluate, np.ones(7), 1.0)
         kept = [passes._reader.here[0], *(passes._states[i] for i in (1, 2))]
     assert kept[0].rows.nbytes == parts[0].rows.nbytes
@@ -165,8 +133,8 @@ def test_a_kept_state_keeps_no_rows() -> None:
 
 
 def test_a_pass_over_some_chunks_reads_no_other() -> None:
-    parts = parts_of(dataset(7), 5)
-    recipe, source = RankRecipe(), Listed(parts)
+    parts = in_parts(dataset(7), 5)
+    recipe, source = RankRecipe(), BufferedParts(parts)
     with Passes(source, recipe, Plan(2, 0, 0)) as passes:
         own = [None, (), None, None, ()]
         found = passes.each(tasks.sizes, per_chunk=own)
@@ -188,7 +156,7 @@ def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
             return super().total(task, *args)
 
     recipe = RankRecipe()
-    chunks = Counted([recipe.chunk(part) for part in parts_of(dataset(13), 3)])
+    chunks = Counted([recipe.chunk(part) for part in in_parts(dataset(13), 3)])
     found, _ = train_chunks(chunks, recipe, C=0.1)
     assert "hessian_matrix" not in Counted.asked
     # A pass for the start, one for each trial, one for each product: no others.
@@ -197,7 +165,7 @@ def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
 
 
 def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
-    class Broken(Listed):
+    class Broken(BufferedParts):
         def read(self, i: int, *, into: Any = None) -> Dataset:
             if i == 2:
                 raise OSError("no such chunk")
@@ -205,18 +173,17 @@ def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
 
     recipe = RankRecipe()
     with (
-        Passes(Broken(parts_of(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
+        Passes(Broken(in_parts(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
         pytest.raises(OSError, match="no such chunk"),
     ):
         train_chunks(passes, recipe)
 
 
 def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
-    made = make_ranking(n_queries=40, rows_per_query=(100, 300), n_features=4, random_state=0)
-    data = Dataset.of(made.X, made.y, qid=made.qid)
+    data = make_ranking(n_queries=40, rows_per_query=(100, 300), n_features=4, random_state=0)
     whole = Problem.of(data, 2.0, n_jobs=1).sample(1500)
     recipe = RankRecipe()
-    gathering = memory_chunks(recipe, parts_of(data, 7))
+    gathering = memory_chunks(recipe, in_parts(data, 7))
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 2.0)
     part = problem.sample(1500)
     assert isinstance(part, Problem)
@@ -270,13 +237,11 @@ def test_state_is_of_its_weights_and_smoothing() -> None:
 
 def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linrank.parts.passes.SPARE", 0)  # more than all of these chunks
-    source = Listed(parts_of(dataset(12), 8))
+    source = BufferedParts(in_parts(dataset(12), 8))
     recipe, largest = RankRecipe(), max(chunk.nbytes for chunk in source.chunks)
-    with pytest.raises(
-        MemoryError, match=r"is too small: training .* beyond what the process"
-    ) as e:
+    with pytest.raises(MemoryError, match=r"is too small: training .* beyond what") as told:
         plan_passes(source, largest, recipe)
-    least = re.search(r"allow (\S+), or write the store with smaller chunks", str(e.value))
+    least = re.search(r"allow (\S+), or write the store with smaller chunks", str(told.value))
     assert least is not None
     tight = plan_passes(source, least[1], recipe)
     assert (tight.n_buffers, tight.n_states, tight.n_kept) == (2, 0, 0)
@@ -287,7 +252,7 @@ def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", [RankRecipe, DominationRecipe])
 def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
-    parts = parts_of(dataset(), 5)
+    parts = in_parts(dataset(), 5)
     weight = {id_: float(k != 2) for k, part in enumerate(parts) for id_ in part.queries.ids}
     recipe = kind(query_weight=weight)
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL)
