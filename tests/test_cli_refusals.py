@@ -256,6 +256,11 @@ REFUSED = """
 1 convert {folder} s | has no manifest.json: it is no store
 1 convert {train} s/deep | cannot be written: there is no folder
 
+2 clicks l --features d -o m --eta 2 | --eta needs --propensity power-law
+2 clicks l --features d -o m --propensity none --max-weight 3 | excludes --propensity none
+2 clicks l --features d -o m --log-columns sesion=visit | 'sesion' of 'sesion=visit'
+2 clicks l --features d -o m -m ndcg | -m needs --valid
+
 2 export {model} | required: --to
 2 export {model} --to elastic | did you mean 'elasticsearch'?
 2 export {model} --to solr --option shop=1 | no option 'shop'; it has store, collection

@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
 from linrank import NoPairsError
-from linrank.cli.main import main
 from linrank.clicks import (
     STRATEGIES,
     Impressions,
@@ -462,11 +461,10 @@ def command(files, *more):
     return ["clicks", log, "--features", features, "-o", str(files / "m.json"), *columns, *more]
 
 
-def test_the_command_does_what_the_library_does(files, capsys):
+def test_the_command_does_what_the_library_does(files, cli):
     parts = [str(files / "p.txt"), str(files / "pairs.txt")]
     asked = ["--write-propensities", parts[0], "--write-preferences", parts[1], "--json"]
-    assert main(command(files, *asked, "--valid", str(files / "features.parquet"))) == 0
-    out, told = capsys.readouterr()
+    out, told = cli(*command(files, *asked, "--valid", str(files / "features.parquet")))
     data = linrank.load(files / "features.parquet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -489,30 +487,15 @@ def test_the_command_does_what_the_library_does(files, capsys):
     assert re.search(r"looks +by harvest, from position 1 on: 1 0\.\d+", told)
     assert "looks depend on the position alone" in told
     assert "have no row in the data and are left out" in told
-    assert main(command(files, "--propensity", parts[0], "-q")) == 0
+    cli(*command(files, "--propensity", parts[0], "-q"))
     np.testing.assert_array_equal(linrank.load_model(files / "m.json").coef, model.coef)
 
 
 @pytest.mark.parametrize("how", ["position-model", "click-rates", "power-law", "none"])
-def test_every_way_to_propensities_trains(how, files, capsys):
-    assert main(command(files, "--propensity", how, "--positions", "5", "-c", "0.01")) == 0
-    told = capsys.readouterr().err
+def test_every_way_to_propensities_trains(how, files, cli):
+    told = cli(*command(files, "--propensity", how, "--positions", "5", "-c", "0.01")).err
     assert re.search(r"looks +(by \S+, from position 1 on:( \d\S*){5} |none: every click)", told)
     assert linrank.load_model(files / "m.json").training["C"] == 0.01
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--eta", "2"], "--eta needs --propensity power-law"),
-        (["--propensity", "none", "--max-weight", "3"], "--max-weight excludes --propensity none"),
-        (["--log-columns", "sesion=visit"], "'sesion' of 'sesion=visit'"),
-        (["-m", "ndcg"], "-m needs --valid"),
-    ],
-)
-def test_wrong_usage_is_told(more, message, files, capsys):
-    assert main(command(files, *more)) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_log_that_cannot_tell_propensities_names_the_ways_out(files, tmp_path, cli):

@@ -69,18 +69,9 @@ def test_cells_hold_what_evaluate_says():
         assert cell.losses == np.count_nonzero(sign * (ours - theirs) < -1e-9)
         both = ~np.isnan(ours) & ~np.isnan(theirs)
         assert cell.wins + cell.ties + cell.losses == np.count_nonzero(both)
-
-
-def test_the_t_test_and_the_effect_size_are_those_of_scipy():
-    y, scores, qid = problem()
-    result = quick(y, scores, qid, test="t", correction=None)
-    values = {name: evaluate(y, s, qid=qid, metrics="ndcg@5") for name, s in scores.items()}
-    a, b = (values[name].per_query["ndcg@5"] for name in ("weak", "good"))
-    cell = result.cells["good", "ndcg@5"]
-    truth = stats.ttest_rel(b, a)
-    assert_allclose(cell.p, truth.pvalue, rtol=1e-6)
-    assert_allclose(cell.effect_size, truth.statistic / math.sqrt(60), rtol=1e-6)
-    assert_allclose(cell.effect_size, np.mean(b - a) / np.std(b - a, ddof=1), rtol=1e-6)
+        if metric in ("ndcg@5", "map") and method != "fair":  # means over queries
+            gain = ours - theirs
+            assert_allclose(cell.effect_size, gain.mean() / gain.std(ddof=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -520,8 +511,6 @@ def test_corrections_by_hand(correction, expected):
     assert_allclose(correct_p_values([0.01, 0.04, 0.03, 0.5], correction), expected, rtol=1e-12)
     with_nan = correct_p_values([0.01, np.nan, 0.04, 0.03, 0.5], correction)
     assert_allclose(with_nan[[0, 2, 3, 4]], expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="be 'holm', 'bonferroni', 'bh' or None, got 'sidak'"):
-        correct_p_values([0.1], "sidak")
 
 
 P_VALUES = arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1))

@@ -365,14 +365,6 @@ def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):
     assert [c for c in _commands() if str(temporary) in c] == []
 
 
-def test_leaks_are_warned_of_and_kept(parts):
-    with pytest.warns(UserWarning, match="15 of the 15 queries of test are in train too"):
-        contest = compare_methods(
-            parts[0], parts[1], parts[0], methods=["random"], baseline="random"
-        )
-    assert "leaks into what is measured" in " ".join(contest.to_text().split())
-
-
 # ---- usage --------------------------------------------------------------------------------------
 
 
@@ -394,9 +386,3 @@ def test_wrong_options_are_refused_before_anything_runs(parts, options, message)
     given = dict(zip(("train", "valid", "test"), parts, strict=False)) | options
     with pytest.raises((TypeError, ValueError), match=message):
         compare_methods(**given, methods=["random"], baseline="random")
-
-
-# ---- parts of the tables ------------------------------------------------------------------------
-
-
-# ---- real data ----------------------------------------------------------------------------------

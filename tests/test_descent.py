@@ -188,17 +188,27 @@ def test_differences_that_overflow_are_noticed(algorithm, n_models):
 
 
 def check_refuses_threads(name, work, call):
-    """While a thread is at work on the object, another is refused."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    refused = False
-    while thread.is_alive() and not refused:
+    """Of two threads at work on an object one is refused: mostly this one, whose call is short."""
+    refused = []
+
+    def is_done(action):
         try:
-            call()
+            action()
         except RuntimeError as error:
-            refused = f"this {name} is in use by another thread" in str(error)
+            refused.append(str(error))
+            return False
+        return True
+
+    def insist():
+        while not is_done(work):
+            pass
+
+    thread = threading.Thread(target=insist)
+    thread.start()
+    while thread.is_alive() and not refused:
+        is_done(call)
     thread.join()
-    assert refused
+    assert f"this {name} is in use by another thread" in refused[0]
 
 
 def test_a_second_thread_is_refused():
@@ -280,9 +290,9 @@ def problem(seed=0, n_rows=300, n_features=6, dtype=np.float64, weights=False):
     return Dataset.of(X, y, qid=rng.integers(0, 12, n_rows), sample_weight=weight)
 
 
-def minimum(data, alpha, sampler):
+def minimum(data, alpha):
     """The least λ/2 ‖w‖² + mean hinge, by the exact solver."""
-    C = 1 / (alpha * sampler.total_weight)
+    C = 1 / (alpha * pair_sampler(data.queries, row_weight=data.weight).total_weight)
     return alpha * train(data, C=C, loss="hinge", tol=1e-6).value
 
 
@@ -290,11 +300,10 @@ def minimum(data, alpha, sampler):
 @pytest.mark.parametrize("algorithm", ["pegasos", "sgd-svm", "hybrid"])
 def test_it_comes_within_a_percent_of_the_exact_minimum(algorithm, weights):
     data = problem(weights=weights)
-    sampler = pair_sampler(data.queries, row_weight=data.weight)
     result = descend(
         data, algorithm=algorithm, alpha=0.01, n_steps=200_000, average="weighted", record="exact"
     )
-    best = minimum(data, 0.01, sampler)
+    best = minimum(data, 0.01)
     assert best * (1 - 1e-5) <= result.objective <= 1.01 * best
     assert result.objective - result.gap <= best * (1 + 1e-9)
 
@@ -350,9 +359,8 @@ def test_tol_stops_when_nothing_is_gained():
         result = descend(data, **options, **more)
         assert result.stopped == "tolerance"
         assert result.n_steps < 10**6
-    sampler = pair_sampler(data.queries)
     exact = descend(data, alpha=0.5, n_steps=result.n_steps, record="exact")
-    assert exact.objective <= 1.02 * minimum(data, 0.5, sampler)
+    assert exact.objective <= 1.02 * minimum(data, 0.5)
 
 
 @pytest.mark.parametrize("average", [None, "weighted"])
@@ -360,20 +368,19 @@ def test_tol_does_not_take_a_rise_at_the_beginning_for_the_end(average):
     """Long first steps: the objective is many times that of w = 0, and may rise at first."""
     data = problem()
     result = descend(data, alpha=1e-4, n_steps=10**6, tol=0.01, average=average)
-    assert result.objective <= 1.2 * minimum(data, 1e-4, pair_sampler(data.queries))
+    assert result.objective <= 1.2 * minimum(data, 1e-4)
 
 
 @pytest.mark.parametrize("algorithm", ["pegasos", "pa"])
 def test_a_start_is_not_forgotten(algorithm):
     """From near the optimum a few steps stay near it; from zero they do not get there."""
     data = problem(seed=4)
-    sampler = pair_sampler(data.queries)
     best = descend(data, alpha=1e-3, n_steps=300_000, average="weighted")
     few = {"alpha": 1e-3, "algorithm": algorithm, "n_steps": 20, "record": "exact"}
     warm = descend(data, w0=best.w, **few).objective
     cold = descend(data, **few).objective
     assert warm < cold
-    assert warm < 1.5 * minimum(data, 1e-3, sampler)
+    assert warm < 1.5 * minimum(data, 1e-3)
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -437,29 +444,22 @@ def data():
 # ---- the plan ------------------------------------------------------------------------------------
 
 
-@given(positive, positive, budget)
-def test_plan_is_within_its_bounds(square, alpha, n_steps):
+@given(positive, positive, budget, st.sampled_from([2.0**-10, 0.25, 4.0, 2.0**20]))
+def test_laws_of_the_plan(square, alpha, n_steps, factor):
     n_first, first_step, eager = switch_plan(square, alpha, n_steps)
     assert 0 <= n_first <= min(n_steps / 4, square / alpha)
     assert first_step >= max(1.0, square / alpha)
     assert eager == 1.0 / square
     # The step at the switch is no longer than a passive-aggressive one.
     assert 1.0 / (alpha * first_step) <= eager * (1 + 1e-12)
-
-
-@given(positive, positive, budget, st.sampled_from([2.0**-10, 0.25, 4.0, 2.0**20]))
-def test_plan_does_not_depend_on_the_unit_of_the_features(square, alpha, n_steps, factor):
-    """x → c x and λ → c² λ is the same problem for w/c: only the step of PA follows."""
-    n_first, first_step, eager = switch_plan(square, alpha, n_steps)
+    # x → c x and λ → c² λ is the same problem for w/c: only the step of PA follows.
     same = switch_plan(square * factor, alpha * factor, n_steps)
     assert same == (n_first, first_step, eager / factor)
-
-
-@given(positive, positive, budget)
-def test_more_steps_or_less_regularization_never_shorten_the_plan(square, alpha, n_steps):
-    plan = np.array(switch_plan(square, alpha, n_steps)[:2])
+    # More steps or less regularization never shorten it.
     for more in ((alpha, 2 * n_steps), (alpha / 2, n_steps)):
-        assert (np.array(switch_plan(square, *more)[:2]) >= plan).all()
+        longer = switch_plan(square, *more)
+        assert longer[0] >= n_first
+        assert longer[1] >= first_step
 
 
 @pytest.mark.parametrize("square", [0.0, -0.0, float("nan"), float("inf"), 5e-324, 1e308])
@@ -516,16 +516,6 @@ def test_hybrid_is_pa_then_pegasos_from_the_last_iterate(data, average):
     assert_allclose(fit.loss, losses[0] / n_steps, rtol=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", ["pa", "romma"])
-def test_iterate_is_the_last_one_whatever_is_averaged(data, algorithm):
-    sampler, rule = pair_sampler(data.queries), Learner(algorithm, 0.1, 0.1)
-    plain, averaged = (Descent(data.n_features, [rule], how, 3) for how in (None, "weighted"))
-    for descent in (plain, averaged):
-        descent.run(data.rows, sampler, 500)
-    assert_allclose(averaged.iterate(0), plain.weights()[0], rtol=1e-9)
-    assert not np.allclose(averaged.weights()[0], plain.weights()[0], rtol=1e-6)
-
-
 def test_equal_rows_leave_nothing_to_learn():
     fit = descend(Dataset.of(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), algorithm="hybrid", n_steps=50)
     assert_array_equal(fit.w, np.zeros(2))
@@ -540,8 +530,7 @@ def test_hybrid_is_nearer_to_the_optimum_than_its_parents(data, algorithm, avera
     sampler = pair_sampler(data.queries)
     square = DrawnPairs.of(data.rows, sampler, PLANNED, 0).mean_square()
     alpha = square / 1e5
-    C = 1.0 / (alpha * sampler.total_weight)
-    best = alpha * train(data, C=C, loss="hinge", tol=1e-4).value
+    best = minimum(data, alpha)
     objective = ExactObjective.of(data.rows, sampler, alpha, 1)
 
     def excess(algorithm):

@@ -222,6 +222,9 @@ def test_an_alpha_that_leaves_no_weight_need_not_be_larger(n_nonzero, words):
     assert words in tuning.edge
 
 
+# ---- descents to the optimum, with few features and many -----------------------------------------
+
+
 def few_features():
     data = make_ranking(n_queries=40, n_features=8, noise=1.0, random_state=3)
     X = np.column_stack([data.X, data.X[:, 0] + 0.3 * data.X[:, 1]])  # two that go together
@@ -236,12 +239,12 @@ def many_features():
     return Dataset.of(X, labels, qid=rng.integers(0, 8, 400))
 
 
-DATA = {"few": few_features(), "many": many_features()}
-every_data = pytest.mark.parametrize("name", DATA)
+PROBLEMS = {"few": few_features(), "many": many_features()}
+every_data = pytest.mark.parametrize("name", PROBLEMS)
 
 
 def solved(name, penalty, alpha, *, is_plain=False, tol=1e-9, max_iter=20_000):
-    descent = Descent(make_problem(DATA[name], penalty=penalty, alpha=alpha, n_jobs=1))
+    descent = Descent(make_problem(PROBLEMS[name], penalty=penalty, alpha=alpha, n_jobs=1))
     descent.is_plain = is_plain
     return descend(descent, tol=tol, max_iter=max_iter)
 
@@ -263,7 +266,7 @@ def test_newton_steps_do_not_change_the_optimum(name, penalty, alpha):
 @every_data
 def test_newton_and_coordinate_descent_agree(name):
     one, other = (
-        train(DATA[name], penalty="l2", alpha=0.3, solver=solver, tol=1e-10, n_jobs=1)
+        train(PROBLEMS[name], penalty="l2", alpha=0.3, solver=solver, tol=1e-10, n_jobs=1)
         for solver in ("newton", "coordinate")
     )
     assert one.converged
@@ -286,7 +289,7 @@ def test_other_curvatures_reach_the_same_optimum(curvature):
 
 
 def test_without_a_penalty_the_descent_stops_when_sweeps_bring_little():
-    result = train(DATA["few"], penalty="none", tol=1e-6, n_jobs=1)
+    result = train(PROBLEMS["few"], penalty="none", tol=1e-6, n_jobs=1)
     assert (result.converged, result.gap) == (True, np.inf)
     assert "lowered F by less" in result.message
     assert result.kkt_residual < 0.1
@@ -372,7 +375,7 @@ def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():
 
 
 def test_sampled_negatives_are_as_many_as_asked_and_weigh_as_much():
-    data = DATA["few"]
+    data = PROBLEMS["few"]
     whole = Layering.of(data)
     part = sample_negatives(whole, 0.3, np.random.default_rng(0))
 
