@@ -28,6 +28,7 @@ MAKES = {
     "strided": lambda X: np.hstack([X, np.full_like(X, np.nan)])[:, : X.shape[1]],
 }
 TYPES = (np.float32, np.float64)
+SHAPES = [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)]
 
 
 def _with_indices(matrix, dtype):
@@ -88,32 +89,24 @@ def same_bits(one, two):
 
 @pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)])
-def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted, shape):
-    X = some_values(*shape, dtype)
-    weight = np.random.default_rng(1).integers(0, 3, shape[0]) / 2.0 if weighted else None
+@pytest.mark.parametrize(
+    ("shape", "gaps"), [*(((n, d), 0.0) for n, d in SHAPES), ((1, 3), 1.0), ((2000, 11), 0.2)]
+)
+def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted, shape, gaps):
+    """Missing values, of a whole column too, have no part in moments."""
+    X, rng = some_values(*shape, dtype), np.random.default_rng(1)
+    weight = rng.integers(0, 3, shape[0]) / 2.0 if weighted else None
     if weight is not None:
         weight[0] = 1.0
-    rows = as_rows(MAKES[make](X))
+    if gaps:
+        X[rng.random(X.shape) < gaps] = np.nan
+        X[0] = np.nan  # the pivot of every column
+        X[:, -1] = np.nan
+    rows = as_rows(MAKES[make](X), check="missing")
     one = Scan.of(rows, weight, 1)
     check_against_numpy(X, one, weight)
     for n_threads in (2, 3):
         same_bits(one, Scan.of(rows, weight, n_threads))
-
-
-@pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
-@pytest.mark.parametrize("weighted", [False, True])
-def test_missing_values_have_no_part_in_moments(make, dtype, weighted):
-    X = some_values(2000, 11, dtype)
-    rng = np.random.default_rng(3)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X[0] = np.nan  # the pivot of every column
-    X[:, 4] = np.nan
-    weight = rng.integers(0, 3, len(X)).astype(float) if weighted else None
-    rows = as_rows(MAKES[make](X), check="missing")
-    one = Scan.of(rows, weight, 1)
-    check_against_numpy(X, one, weight)
-    same_bits(one, Scan.of(rows, weight, 3))
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -168,14 +161,6 @@ def test_blocks_merge_into_the_whole(data, draw):
     bounds = [0, *cuts, n]
     blocks = [ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b]) for a, b in pairwise(bounds)]
     check_statistics(dense(data.X), reduce(ColumnStatistics.__add__, blocks), u)
-
-
-def test_no_rows_are_neutral():
-    block = ColumnStatistics.of(as_rows(np.random.default_rng(0).normal(size=(20, 3))))
-    for both in (block + ColumnStatistics.empty(3), ColumnStatistics.empty(3) + block):
-        assert (both.weight, both.n_rows) == (20.0, 20)
-        for name in ("mean", "variance", "low", "high", "n_nonzero"):
-            assert_array_equal(getattr(both, name), getattr(block, name))
 
 
 def test_blocks_of_other_columns_do_not_merge():

@@ -493,12 +493,6 @@ def test_a_query_is_found_under_another_id_in_another_order_and_width():
     assert shared_queries(one, other).n_ids == 0
 
 
-def test_other_labels_are_another_query():
-    assert not shared_queries(
-        dataset({1: [(0, 1.0), (1, 2.0)]}), dataset({2: [(1, 1.0), (0, 2.0)]})
-    )
-
-
 def test_data_without_ids_are_compared_by_rows():
     data = Dataset.of([[1.0], [2.0]], [0, 1])
     found = shared_queries(data, data)

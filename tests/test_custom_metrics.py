@@ -15,10 +15,17 @@ from sklearn.base import clone
 
 import linrank
 from linrank import make_ranking, ranking_scorer
-from linrank.cli.main import main
 from linrank.metrics import CustomMeasure, Evaluation, evaluate, parse
 from linrank.search.tuning import Tuning
-from papers import DominationRanker, DominationRankerCV, RankSVM, RankSVMCV, SGDRanker, SGDRankerCV
+from papers import (
+    DominationRanker,
+    DominationRankerCV,
+    KernelRankSVMCV,
+    RankSVM,
+    RankSVMCV,
+    SGDRanker,
+    SGDRankerCV,
+)
 
 
 def top_three(y, scores):
@@ -100,25 +107,26 @@ def test_another_process_has_the_numbers_without_the_function(data, scores):
     assert total == pytest.approx(mean * found.n_queries)
 
 
-def test_cross_validation_chooses_by_it(data):
-    fit = {"Cs": [1e-4, 1e-2, 1.0], "cv": 3}
-    ours = RankSVMCV(scoring=top_three, **fit).fit(data)
-    named = RankSVMCV(scoring="p@3", **fit).fit(data)
-    errors = RankSVMCV(scoring=MISSED, **fit).fit(data)
+SEARCHES = {
+    "C": RankSVMCV(Cs=[1e-6, 1e-4, 1e-2, 1.0], cv=3),
+    "lambda": SGDRankerCV([10.0, 1e-1, 1e-3], cv=3, n_steps=2000, random_state=0),
+    "alpha": DominationRankerCV(n_alphas=6, cv=3),
+    "gamma": KernelRankSVMCV(Cs=[0.1], gammas=[0.1], cv=3, random_state=0),
+}
+
+
+def search(name, data, **params):
+    return clone(SEARCHES[name]).set_params(**params).fit(data.X, data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_chooses_by_it(data, name):
+    ours, named, errors = (search(name, data, scoring=s) for s in (top_three, "p@3", MISSED))
     assert_array_equal(ours.scores_, named.scores_)
-    np.testing.assert_allclose(errors.scores_, named.scores_ - 1.0)  # a minus sign: of an error
-    assert ours.C_ == named.C_ == errors.C_
+    assert_allclose(errors.scores_, named.scores_ - 1.0)  # a minus sign: of an error
+    assert ours.best_params_ == named.best_params_
     assert ours.model_.training["scoring"] == "top_three"
     assert "scoring=<function top_three" in repr(ours)
-
-
-@pytest.mark.parametrize("kind", ["SGDRankerCV", "DominationRankerCV", "KernelRankSVMCV"])
-def test_every_search_takes_it(data, kind):
-    own = {"Cs": [0.1], "gammas": [0.1]} if kind.startswith("Kernel") else {"alphas": [0.01, 0.1]}
-    fit = {"cv": 3, **own} | ({"random_state": 0} if kind != "DominationRankerCV" else {})
-    searcher = getattr(linrank, kind)
-    ours, named = (searcher(scoring=s, **fit).fit(data) for s in (top_three, "p@3"))
-    assert_array_equal(ours.scores_, named.scores_)
 
 
 def ndcg(y, scores):
@@ -170,20 +178,11 @@ def parts():
     return data.select(rows[~held_out]), data.select(rows[held_out])
 
 
-SEARCHES = {
-    "C": RankSVMCV(Cs=[1e-6, 1e-4, 1e-2, 1.0], cv=3),
-    "lambda": SGDRankerCV([10.0, 1e-1, 1e-3], cv=3, n_steps=2000, random_state=0),
-    "alpha": DominationRankerCV(n_alphas=6, cv=3),
-}
-
-
 @pytest.mark.parametrize("selection", ["best", "one_se"])
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", ["C", "lambda", "alpha"])
 def test_the_least_error_chooses_the_model_of_the_largest_accuracy(parts, name, selection):
     accuracy, error = (
-        clone(SEARCHES[name])
-        .set_params(scoring=scoring, selection=selection)
-        .fit(parts[0].X, parts[0].y, qid=parts[0].qid)
+        search(name, parts[0], scoring=scoring, selection=selection)
         for scoring in ("pairwise_accuracy", "all_pairs_error")
     )
     assert np.ptp(accuracy.mean_scores_) > 0
@@ -224,21 +223,13 @@ def test_the_scorer_turns_an_error_around(parts):
     assert ranking_scorer(name)(ranker, valid.X, valid.y, qid=valid.qid) == -truth
 
 
-@pytest.mark.parametrize(
-    "choose",
-    [
-        lambda data: ranking_scorer("domination_error"),
-        lambda data: RankSVMCV(scoring="domination_error").fit(data.X, data.y, qid=data.qid),
-        lambda data: SGDRankerCV(scoring="dominated_error").fit(data.X, data.y, qid=data.qid),
-        lambda data: DominationRankerCV(scoring="domination_error").fit(
-            data.X, data.y, qid=data.qid
-        ),
-        lambda data: RankSVM(scoring="domination_error").fit(data.X, data.y, qid=data.qid),
-    ],
-)
-def test_an_error_that_likes_ties_is_refused(parts, choose):
+@pytest.mark.parametrize("name", ["domination_error", "dominated_error"])
+def test_an_error_that_likes_ties_is_refused(data, name):
+    for ranker in (*SEARCHES.values(), RankSVM()):
+        with pytest.raises(ValueError, match="counts rows that are only tied as right"):
+            clone(ranker).set_params(scoring=name).fit(data)
     with pytest.raises(ValueError, match="counts rows that are only tied as right"):
-        choose(parts[0])
+        ranking_scorer(name)
 
 
 def test_the_edge_of_the_grid_is_that_of_the_least_error():
@@ -247,21 +238,11 @@ def test_the_edge_of_the_grid_is_that_of_the_least_error():
     assert "the best C, 10, is the largest" in tuning.edge
 
 
-def test_the_command_line_tunes_by_an_error(tmp_path, capsys):
-    path = tmp_path / "train.txt"
-    rng = np.random.default_rng(0)
-    lines = [
-        f"{int(x + rng.normal() > 0)} qid:{i // 10} 1:{x:.3f} 2:{rng.normal():.3f}\n"
-        for i, x in enumerate(rng.normal(size=120))
-    ]
-    path.write_text("".join(lines))
-    assert main(["tune", str(path), "-m", "domination_error"]) != 0
-    assert "write domination_error(ties=error)" in capsys.readouterr().err
-    arguments = ["-m", "domination_error(ties=error)", "--json", "--Cs", "0.01,1"]
-    assert main(["tune", str(path), *arguments]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_the_command_line_tunes_by_an_error(files, cli):
+    told = cli("tune {train} -m domination_error", status=1, **files).err
+    assert "write domination_error(ties=error)" in told
+    line = "tune {train} -m 'domination_error(ties=error)' --json --Cs 0.01,1"
+    report = cli(line, **files).json
     assert report["score"] == max(report["path"]["mean_scores"]) <= 0
-    scores = tmp_path / "scores.txt"
-    scores.write_text("".join(f"{line.split(':')[2].split()[0]}\n" for line in lines))
-    assert main(["evaluate", str(path), str(scores), "-m", "domination_error", "--json"]) == 0
-    assert 0 < json.loads(capsys.readouterr().out)["metrics"]["domination_error"] < 1
+    line = "evaluate {valid} {scores} -m domination_error --json"
+    assert 0 < cli(line, **files).json["metrics"]["domination_error"] < 1

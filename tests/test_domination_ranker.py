@@ -263,18 +263,6 @@ def test_newton_steps_do_not_change_the_optimum(name, penalty, alpha):
     assert (np.diff(objectives) <= 1e-12 * plain.value).all()
 
 
-@every_data
-def test_newton_and_coordinate_descent_agree(name):
-    one, other = (
-        train(PROBLEMS[name], penalty="l2", alpha=0.3, solver=solver, tol=1e-10, n_jobs=1)
-        for solver in ("newton", "coordinate")
-    )
-    assert one.converged
-    assert other.converged
-    assert_allclose(one.value, other.value, rtol=1e-9)
-    assert_allclose(one.w, other.w, atol=1e-4)
-
-
 @pytest.mark.parametrize("curvature", ["range", "paper"])
 def test_other_curvatures_reach_the_same_optimum(curvature):
     """So small that steps by loose bounds arrive too."""

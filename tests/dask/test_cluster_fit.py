@@ -111,16 +111,6 @@ def test_a_store_gives_the_model_of_memory(client, tmp_path, missing):
     np.testing.assert_allclose(found.model_.predict(X), expected.model_.predict(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_what_no_pair_sees_has_no_weight(client, loss):
-    data = ranking(40, seed=3)
-    query = np.random.default_rng(1).gamma(2.0, 50.0, 40)[data.qid - 100]
-    data = data._replace(X=np.column_stack([data.X, query, np.full(len(query), 0.1)]))
-    coef = on_cluster(data.arrays(5), loss=loss, tol=1e-4).coef_
-    assert coef[-2:].tolist() == [0.0, 0.0]
-    assert (coef[:-2] != 0.0).all()
-
-
 @pytest.mark.parametrize(
     "options",
     [

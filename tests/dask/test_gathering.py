@@ -84,29 +84,21 @@ def test_a_sum_has_the_bits_of_one_place_and_each_its_order(client, n_chunks):
 
 
 def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
-    monkeypatch.setattr(rounds_module, "_INLINE", 100)  # W is sent once and fetched
+    """A vector is sent once, and again when it changes: solvers write into theirs."""
+    monkeypatch.setattr(rounds_module, "_INLINE", 100)  # it does not travel with the tasks
     monkeypatch.setattr(rounds_module, "_AT_CLIENT", 1000)  # added on the cluster, always
     chunks = gathered(client, 20)
-    for factor in (1.0, 2.0, 1.0):
-        assert np.array_equal(chunks.total(scaled, factor * W), expected(20, factor * W))
+    scatter, sent, w = chunks._scatter, [], np.array(W)
+    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
+    for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
+        w *= factor
+        for _ in range(2):
+            assert np.array_equal(chunks.total(scaled, w), expected(20, w))
+        assert len(sent) == n_sent
     numbers = [(np.full(50, float(i)),) if i % 3 else None for i in range(20)]
     found = chunks.each(own, W, per_chunk=numbers)
     assert [f is None for f in found] == [i % 3 == 0 for i in range(20)]
     assert all(np.array_equal(found[i], np.full(50, i * W[0])) for i in range(20) if i % 3)
-
-
-def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypatch):
-    """Solvers write into their vectors: the same object is not the same argument."""
-    monkeypatch.setattr(rounds_module, "_INLINE", 8)
-    chunks = gathered(client, 5)
-    scatter, sent = chunks._scatter, []
-    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
-    w = np.array(W)
-    for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
-        w *= factor
-        for _ in range(2):
-            assert np.array_equal(chunks.total(scaled, w), expected(5, w))
-        assert len(sent) == n_sent
     chunks.release()
 
 

@@ -231,10 +231,6 @@ def test_bad_inputs_are_refused(client, message):
     assert isinstance(caught.value, NoPairsError) == message.startswith("none of")
 
 
-def test_the_client_in_force_is_taken(client):
-    assert partitions_of(*ranking().arrays(2)).watch.client is client
-
-
 def test_a_client_must_be_one(monkeypatch):
     def no_client():  # clients of other tests may be in force
         raise ValueError("No global client found and no address provided")
