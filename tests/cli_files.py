@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import pytest
 
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
+
+COMMAND = [sys.executable, "-m", "linrank"]
 
 
 class Told(NamedTuple):
@@ -71,10 +74,23 @@ def files(tmp_path_factory):
     return {**paths, "valid_data": valid, "train_data": train, "folder": folder}
 
 
+def start(*arguments, program=COMMAND, text=True, **options):
+    """A command in a process of its own; its streams are pipes."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([*program, *map(str, arguments)], text=text, **{**pipes, **options})
+
+
+def run_code(code, *arguments):
+    """What a Python program prints in a process of its own: it may be one that does not survive."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout
+
+
 def interrupted(command, at):
     """Run the command, press Ctrl-C at the first line of standard error that starts with ``at``."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
     seen = ""
     for line in process.stderr:
         seen += line

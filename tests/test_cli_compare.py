@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -14,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cli_files import processes_of, wait_for_the_end_of, write_svmlight
+from cli_files import processes_of, start, wait_for_the_end_of, write_svmlight
 from linrank.cli.compare import names_of
 from linrank.data.synthetic import make_ranking
 from linrank.judging import candidates
@@ -147,15 +146,8 @@ def long_contest(subsets, tmp_path):
     folder = tmp_path / "temporary"
     folder.mkdir()
     options = ["--methods", "random,forest", "--baseline", "random", "-v", "-j", "1"]
-    table = str(tmp_path / "table.txt")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "linrank", "compare", *subsets[:3], *options, "-o", table],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(folder)},
-    )
-    assert process.stderr is not None
+    env = {**os.environ, "TMPDIR": str(folder)}
+    process = start("compare", *subsets[:3], *options, "-o", tmp_path / "table.txt", env=env)
     while "1 of 2 fits" not in process.stderr.readline():
         assert process.poll() is None
     deadline = time.monotonic() + 30

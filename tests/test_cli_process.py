@@ -16,14 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli_files import interrupted
+from cli_files import COMMAND, interrupted, run_code, start
 from linrank.cli import console as console_module
 from linrank.cli.console import Console
 from linrank.cli.files import write_lines
 from linrank.cli.main import COMMANDS, main
 from linrank.methods.base import METHODS
-
-COMMAND = [sys.executable, "-m", "linrank"]
 
 
 def run(arguments, **options):
@@ -77,19 +75,13 @@ def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     many = tmp_path / "many.txt"
     with open(files["valid"]) as file:
         many.write_text(file.read() * 40)
-    process = subprocess.Popen(
-        [*COMMAND, "predict", str(many), files["model"]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    process = start("predict", many, files["model"], stdin=None, env=env)
     float(process.stdout.readline())
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=300), error) == (141, b"")
+    assert (process.wait(timeout=300), error) == (141, "")
 
 
 # Commands that take long, and how the line begins at which they are interrupted.
@@ -127,13 +119,7 @@ def test_an_interrupt_leaves_the_old_file_and_nothing_else(line, at, long_data, 
 
 
 def test_interrupt_while_reading_a_pipe(tmp_path):
-    process = subprocess.Popen(
-        [*COMMAND, "train", "-", str(tmp_path / "m.json")],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
+    process = start("train", "-", tmp_path / "m.json")
     process.stdin.write("1 qid:1 1:1\n" * 20_000)  # more than a pipe holds: it is being read
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -356,13 +342,9 @@ def test_an_interrupt_in_a_destructor_comes_again():
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])
 def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
     """The lines of -X importtime tell when the command has begun to load."""
-    process = subprocess.Popen(
-        [sys.executable, "-X", "importtime", "-m", "linrank", "train", files["train"], "-"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+    program = [sys.executable, "-X", "importtime", "-m", "linrank"]
+    streams = {"stdin": None, "stdout": subprocess.DEVNULL}
+    process = start("train", files["train"], "-", program=program, **streams)
     for line in process.stderr:
         if line.endswith("linrank.cli.console\n"):
             break
@@ -389,11 +371,7 @@ def modules_after(lines):
         "    assert main(line.split()) == 0, line\n"
         "print('loaded', *sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split())
+    return set(run_code(code, ";".join(lines)).splitlines()[-1].split())
 
 
 def test_help_does_not_load_numpy():

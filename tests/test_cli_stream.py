@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from cli_files import wait_for_sleep, write_svmlight
+from cli_files import COMMAND, start, wait_for_sleep, write_svmlight
 from linrank import load, load_model
 from linrank.cli.main import main
 from linrank.cli.stream import MB, memory_plan
@@ -21,7 +21,6 @@ from linrank.data.synthetic import make_ranking
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 
-COMMAND = [sys.executable, "-m", "linrank"]
 TRAIN = [*COMMAND, "train"]
 STREAM = ["--method", "sgd", "--stream"]
 
@@ -188,12 +187,8 @@ def test_ctrl_c_writes_a_checkpoint(data, tmp_path, train):
 
 def test_ctrl_c_does_not_wait_for_a_pipe_that_gives_nothing(data, tmp_path):
     saved = tmp_path / "c"
-    process = subprocess.Popen(
-        [*TRAIN, "-", str(tmp_path / "m"), *STREAM, "--checkpoint", str(saved)],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with open(data, "rb") as file:
+    process = start("train", "-", tmp_path / "m", *STREAM, "--checkpoint", saved)
+    with open(data) as file:
         process.stdin.write(file.read())
     process.stdin.flush()
     wait_for_sleep(process)
@@ -260,10 +255,9 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     """A pipe of several times the memory; in the sparse one every row has a query of its own,
     but for every hundredth."""
     options = [*STREAM, "--memory-limit", str(memory), "-q", "--checkpoint", str(tmp_path / "c")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", MEASURED, "train", "-", str(tmp_path / "m"), *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+    program = [sys.executable, "-c", MEASURED]
+    process = start(
+        "train", "-", tmp_path / "m", *options, program=program, text=False, stderr=None
     )
     n_bytes = 0
     for k in range(n_blocks):
@@ -290,8 +284,7 @@ def by_query(files):
 
 
 def process(*arguments):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return subprocess.Popen([*COMMAND, "predict", *arguments], **pipes, bufsize=0)
+    return start("predict", *arguments, text=False, stderr=None, bufsize=0)
 
 
 def tell(child, lines):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 
@@ -16,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from cli_files import run_code
 from hypothesis_profiles import examples
 from linrank import convert
 from linrank.data.dataset import Dataset
@@ -237,11 +236,9 @@ try:
 except OSError as error:
     print("refused:", error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert "File too large while the store was written; what was written is removed" in done.stdout
-    assert done.stdout.rstrip().endswith(repr(str(tmp_path / "s")))
+    told = run_code(code)
+    assert "File too large while the store was written; what was written is removed" in told
+    assert told.rstrip().endswith(repr(str(tmp_path / "s")))
     assert os.listdir(tmp_path) == ["data.txt"]
 
 
@@ -281,14 +278,8 @@ def test_the_memory_limit_holds(tmp_path, shuffled):
         for i in order.tolist():
             label, _, rest = lines[i % 2000].split(" ", 2)
             file.write(f"{label} qid:{i // 50} {rest}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, tmp_path / "data.txt", tmp_path / "s", str(LEAST_LIMIT)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    peak, size = map(int, done.stdout.split())
+    told = run_code(MEASURED, tmp_path / "data.txt", tmp_path / "s", LEAST_LIMIT)
+    peak, size = map(int, told.split())
     assert size > 2 * LEAST_LIMIT
     assert peak < LEAST_LIMIT
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 from functools import partial
 
 import numpy as np
 import pytest
 
+from cli_files import run_code
 from linrank import _core
 from test_descent import check_refuses_threads
 
@@ -450,15 +450,6 @@ def test_what_does_not_fit_is_refused(why, call):
 # ---- in processes of their own ------------------------------------------------------------------
 
 
-def run_apart(code: str, *, seconds: int = 120) -> str:
-    """What a process of its own prints: it may be one that does not survive."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=False
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    return done.stdout
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="others refuse such a size themselves")
 def test_more_memory_than_the_machine_can_have():
     """The scores of 2**42 rows without columns: pages would be given until the system ends us."""
@@ -472,7 +463,7 @@ try:
 except MemoryError:
     print("refused")
 """
-    assert run_apart(code) == "refused\n"
+    assert run_code(code) == "refused\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is in bytes elsewhere")
@@ -496,7 +487,7 @@ def hessian(n):
 hessian(500)
 print(hessian(40_000))
 """
-    assert int(run_apart(code)) < 25_000  # kB; the rows take 20,000
+    assert int(run_code(code)) < 25_000  # kB; the rows take 20,000
 
 
 def test_arrays_that_are_written_to_meanwhile():
@@ -550,4 +541,4 @@ finally:
     writer.join()
 print(sorted(outcomes))
 """
-    assert "done" in run_apart(code)
+    assert "done" in run_code(code)

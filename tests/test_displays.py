@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from cli_files import run_code
 from display_cases import HOSTILE, SCRIPT, cases, cell, comparison, path_of
 from hypothesis_profiles import examples
 from linrank import (
@@ -160,12 +161,9 @@ def test_panels_are_counted(monkeypatch):
 
 
 def test_importing_displays_imports_neither_matplotlib_nor_scikit_learn():
-    import subprocess
-
     heavy = "{'matplotlib', 'sklearn', 'scipy'}"
     code = f"import sys, linrank; linrank.WeightsDisplay; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert run_code(code) == "set()\n"
 
 
 # ---- weights ------------------------------------------------------------------------------------
