@@ -119,16 +119,8 @@ DAMAGES = [
     (KNOWN, {"statistics.mean": packed([1, np.inf])}, "'statistics.mean' holds a number that is"),
     (KNOWN, {"statistics.n_nonzero": [1, 4]}, "'statistics.n_nonzero' counts no rows from 0 to 3"),
     (CURVES, {"curves.knots": None}, "there is no array 'curves.knots'"),
-    (
-        CURVES,
-        {"curves.offsets": packed([0], "int64")},
-        "offsets of 2 curves do not fit their 6",
-    ),
-    (
-        CURVES,
-        {"curves.feature": packed([0])},
-        "'curves.feature' is float64, expected int32",
-    ),
+    (CURVES, {"curves.offsets": packed([0], "int64")}, "offsets of 2 curves do not fit their 6"),
+    (CURVES, {"curves.feature": packed([0])}, "'curves.feature' is float64, expected int32"),
     (CURVES, {"n_features": 5}, "'filled' has 2 entries, expected 5"),
     (CURVES, {"scaling": "standard"}, "the scaling of an additive model is in its curves: 'none'"),
     (CURVES, {"gamma": 1.0}, "interactions have landmarks and coefficients"),

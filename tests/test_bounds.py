@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -120,16 +122,6 @@ def test_a_feature_that_scaling_removes_must_be_allowed_to_be_0():
         weight_bounds(False, {"age": (1, 2)}, data(NAMES), d)
 
 
-def test_the_room_in_a_box():
-    box = Box(np.array([0.0, -INF, 1.0]), np.array([1.0, 2.0, 1.0]))
-    w = np.array([0.5, 0.0, 1.0])
-    assert box.room(w, np.array([0.25, 0.5, 0.0])) == 2.0
-    t, hit = box.first_hit(w, np.array([-1.0, 4.0, 0.0]))
-    assert t == 0.5
-    assert_array_equal(hit, [True, True, False])
-    assert_array_equal(box.is_free(w, np.ones(3)), [True, True, False])
-
-
 # ---- the estimator ------------------------------------------------------------------------------
 
 
@@ -208,8 +200,7 @@ def generic_optimum(data: Dataset, C: float, lower, upper) -> float:
     return best.fun
 
 
-def small(seed=0, **options) -> Dataset:
-    return small_ranking(seed, n_features=6, **options)
+small = partial(small_ranking, n_features=6)
 
 
 def everywhere(n, low, high):

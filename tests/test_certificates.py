@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import lzma
+from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -137,47 +139,29 @@ def test_a_far_row_costs_the_objective_no_digits(out, rows):
     X[first, 0], y[first] = out * rng.random(n_queries), 3.0
     qid = np.arange(len(X)) // rows
     ranker = papers.RankSVM(1e-3, tol=1e-6).fit(X, y, qid=qid)
-    truth = by_blocks(X @ ranker.coef_, y, qid) * 1e-3 + 0.5 * ranker.coef_ @ ranker.coef_
+    z, square = X @ ranker.coef_, ranker.coef_ @ ranker.coef_
+    each = (sum_of_squares(z[qid == q], y[qid == q]) for q in np.unique(qid))
+    truth = 1e-3 * sum(each) + 0.5 * square
     assert abs(ranker.objective_ - truth) <= min(ranker.duality_gap_, 1e-9 * truth)
 
 
-def by_blocks(z, y, qid):
-    """``Σ max(0, 1 - z_i + z_j)²`` over the pairs, block by block of rows, in long double."""
-    total = np.longdouble(0)
-    for q in np.unique(qid):
-        s, labels = z[qid == q].astype(np.longdouble), y[qid == q]
-        order = np.argsort(labels, kind="stable")
-        s, labels = s[order], labels[order]
-        below = np.searchsorted(labels, labels, side="left")
-        if len(s) > 1000:
-            return float(total) + by_moments(s.astype(float), labels)
-        for i in range(len(s)):
-            slack = np.maximum(0, 1 - s[i] + s[: below[i]])
-            total += (slack * slack).sum()
-    return float(total)
+def sum_of_squares(s, labels):
+    """``Σ max(0, 1 - s_i + s_j)²`` over the pairs of a query, in exact integers.
 
-
-def by_moments(s, labels):
-    """The same of one long query, by sums of s and s² over sorted scores, in exact integers."""
-    from fractions import Fraction
-
-    total = Fraction(0)
-    grid = 2.0**-40
-    units = [int(x) for x in np.round(s / grid)]
-    one = round(1 / grid)
+    By sums of s and s² over sorted scores, which are multiples of 2⁻⁴⁰.
+    """
+    total, one = Fraction(0), 2**40
+    units = [int(x) for x in np.round(s * one)]
     for high in np.unique(labels)[1:]:
         lower = sorted(u for u, label in zip(units, labels, strict=True) if label < high)
-        first, second = [0], [0]
-        for u in lower:
-            first.append(first[-1] + u)
-            second.append(second[-1] + u * u)
+        first, second = ([0, *accumulate(u**k for u in lower)] for k in (1, 2))
         top = np.array(lower, dtype=object)
         for u in (u for u, label in zip(units, labels, strict=True) if label == high):
             k = int(np.searchsorted(top, u - one, side="right"))
             n, a, b = len(lower) - k, first[-1] - first[k], second[-1] - second[k]
             c = one - u
             total += n * c * c + 2 * c * a + b
-    return float(total * Fraction(grid) ** 2)
+    return float(total / one**2)
 
 
 # Nine rows and nine preferences on which the estimate of the distance holds at every step and is

@@ -178,12 +178,7 @@ def test_wrong_choices_are_refused(graded, options, message):
 @pytest.mark.parametrize(
     ("weight", "options", "error", "message"),
     [
-        (
-            0.0,
-            {},
-            NoPairsError,
-            "have weight zero; check sample_weight and query_weight$",
-        ),
+        (0.0, {}, NoPairsError, "have weight zero; check sample_weight and query_weight$"),
         (0.0, {"pair_weighting": "grade_diff"}, NoPairsError, "for pair_weighting='grade_diff'$"),
         (1e160, {}, ValueError, "sum to inf: they leave the range of double precision"),
     ],

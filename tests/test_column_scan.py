@@ -19,6 +19,7 @@ from linrank.data.rows import ColumnStatistics, DenseRows, Scan, as_rows
 from linrank.data.scaling import Scaling
 from linrank.models.linear import fingerprint
 from linrank.ranksvm.train import train
+from stored_data import dense
 from strategies import datasets
 
 MAKES = {
@@ -34,10 +35,6 @@ SHAPES = [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)]
 def _with_indices(matrix, dtype):
     matrix.indices, matrix.indptr = matrix.indices.astype(dtype), matrix.indptr.astype(dtype)
     return matrix
-
-
-def dense(X):
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 def some_values(n_rows, n_columns, dtype=np.float64, seed=0):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from cli_files import processes_of
 from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import contestants
@@ -248,7 +249,7 @@ def test_what_is_chosen_and_what_counts(behaviors):
     (outcome,) = hurried["mute_at_the_second"].outcomes
     assert outcome.parameters == {"k": 0}
     np.testing.assert_array_equal(outcome.scores, np.zeros(parts_of_test(hurried)))
-    assert [c for c in _commands() if c.startswith("sleep\x0061")] == []  # of the family
+    assert processes_of("sleep\x0061") == []  # of the family
 
 
 def parts_of_test(contest):
@@ -313,16 +314,6 @@ def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
     assert contest[name].remark == ""
 
 
-def _commands():
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                    yield file.read()
-            except OSError:
-                continue
-
-
 def test_a_baseline_that_fails_is_replaced_and_said(parts):
     contest = compare_methods(
         *parts[:3], methods=[method("crash"), method("first_feature")], baseline="crash"
@@ -362,7 +353,7 @@ def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):
     with pytest.raises(KeyboardInterrupt):
         contest_of(parts, method("sleep"), progress=interrupt)
     assert os.listdir(temporary) == []
-    assert [c for c in _commands() if str(temporary) in c] == []
+    assert processes_of(str(temporary)) == []
 
 
 # ---- usage --------------------------------------------------------------------------------------

@@ -49,11 +49,12 @@ def small_trial(scoring="ndcg@10", scale="standard", sparse=False):
     return Trial(*parts, scoring, RULES, scale, seed=3)
 
 
-def candidates(name, trial, most=2):
+def candidates(name, trial, most=2, where=lambda point: True):
     method = METHODS[name]
     if method.needs is not None:
         pytest.importorskip(method.needs)
-    return [(point, method.model(trial, point)) for point in method.points(trial)[:most]]
+    points = [point for point in method.points(trial) if where(point)]
+    return [(point, method.model(trial, point)) for point in points[:most]]
 
 
 # ---- every method -------------------------------------------------------------------------------
@@ -154,13 +155,6 @@ def test_nothing_is_stopped_early_without_a_validation_part(name):
         assert (defaults, gentle["n_estimators"], gentle["learning_rate"]) == ({}, 300, 0.02)
 
 
-def stopped(name, trial):
-    if METHODS[name].needs is not None:
-        pytest.importorskip(METHODS[name].needs)
-    point = next(p for p in METHODS[name].points(trial) if BEST in p.values())
-    return point, METHODS[name].model(trial, point)
-
-
 class Spied(Trial):
     """Remembers what was judged."""
 
@@ -175,7 +169,7 @@ def test_boosters_stop_at_their_best_round_on_validation(name, monkeypatch):
     monkeypatch.setattr("linrank.judging.candidates._ROUNDS", 60)
     plain = small_trial("map")
     trial = Spied(plain.train, plain.valid, "map", RULES, "standard", 3)
-    point, model = stopped(name, trial)
+    ((point, model),) = candidates(name, trial, 1, lambda point: BEST in point.values())
     judged = trial.last["judged"]
     assert len(judged) == 60
     assert model.found == {"n_estimators": int(np.argmax(judged)) + 1}

@@ -359,10 +359,7 @@ REFUSED = [
     ("n must lie in", lambda: _core.cholesky_solve(EMPTY, 2**32, EMPTY)),
     *(("n_columns must lie in", lambda n=n: no_rows(n)) for n in (-1, 2**61)),
     *(
-        (
-            MemoryError,
-            lambda n=n: _core.hessian_matrix(no_rows(n), None, points_of_nothing()[0], 1),
-        )
+        (MemoryError, lambda n=n: _core.hessian_matrix(no_rows(n), None, points_of_nothing()[0], 1))
         for n in (2**32, 2**40)
     ),
     (

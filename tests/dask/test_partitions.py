@@ -177,7 +177,7 @@ BAD_BLOCKS = {
     "partition 0 has qid but partition 1 has no qid; give qid with all": [ONE, (X2, Y2)],
     "partition 0 has no sample_weight but partition 1 has sample_weight": [ONE, (*ONE, Y2)],
     "partition 0 has column names but partition 1 has no column names": [
-        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"])),
+        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"]))
     ],
     "partition 1: Input X contains NaN at row 1, column 1": [ONE, (NAN, Y2, Q2)],
     "partition 1: qid of row 1 is missing": [ONE, (X2, Y2, [1, None])],
@@ -217,10 +217,7 @@ BAD_INPUTS = {
     "partition 0: 'query' names a column, but the block is a ndarray": (*DELAYED[:2], "query"),
     "partition 0: the block is a tuple (X, y)": (ranking().tuples(3).X, LAZY.y, LAZY.qid),
     "qid is a table; pass one column of it": (LAZY.X, LAZY.y, ranking().table()),
-    "qid='topic' is no column of X; there are f0, f1": (
-        *ranking().dataframe(2)[:2],
-        "topic",
-    ),
+    "qid='topic' is no column of X; there are f0, f1": (*ranking().dataframe(2)[:2], "topic"),
 }
 
 

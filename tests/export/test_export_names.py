@@ -151,12 +151,7 @@ BY_NUMBER = ("ranklib", "liblinear")
         ("onnx", {"precision": "half"}, ValueError, "precision must be 'float32' or .* got 'half'"),
         ("vespa", {"phase": "third"}, ValueError, "phase must be 'first' or 'second', got 'third'"),
         ("vespa", {"name": "default"}, ValueError, "'default' would inherit from itself"),
-        (
-            "vespa",
-            {"name": "1a"},
-            ValueError,
-            "cannot take the profile name .*'1' at place 0",
-        ),
+        ("vespa", {"name": "1a"}, ValueError, "cannot take the profile name .*'1' at place 0"),
         ("vespa", {"name": "a b"}, ValueError, "the profile name .*' ' at place 1"),
         *(("es", {"name": name}, ValueError, "name must be a text") for name in ("", " ", None, 3)),
     ],

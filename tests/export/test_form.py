@@ -39,17 +39,6 @@ def test_features_that_count_keep_their_order_and_say_what_a_missing_value_adds(
 # ---- magnitudes ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-45, 1e-30, 1e30, 1e45, 1e300])
-def test_weights_beyond_float32_are_rescaled_by_a_power_of_two(size):
-    coef = np.array([1.0, -3.0, 0.5]) * size
-    form = Form.of(LinearModel(coef, NAMES))
-    assert np.frexp(form.factor)[0] == 0.5
-    np.testing.assert_array_equal(form.weights, coef * form.factor)
-    held = form.weights.astype(np.float32)
-    np.testing.assert_allclose(held, form.weights, rtol=1e-7)
-    assert form.warnings == ()
-
-
 def test_values_of_training_count():
     """A weight that float32 holds well, of values so large that the score overflows."""
     large = statistics([0.0, 0.0], [1e30, 1.0])
@@ -148,11 +137,7 @@ WARNED = [
     (of(np.ones(20_000), [f"feature_{j}" for j in range(20_000)]), ("solr",), ("ZooKeeper",)),
     (of([1.0], ["lang=en"]), ("solr",), ("'lang=en' has a sign =",)),
     (of([1.0], ["a,b"]), ("solr",), ("'a,b' has a comma",)),
-    (
-        of(names=None, training={"index_base": 0}),
-        FILLS_ZERO,
-        ("feature 0 of the file",),
-    ),
+    (of(names=None, training={"index_base": 0}), FILLS_ZERO, ("feature 0 of the file",)),
 ]
 SILENT = [
     (of(missing=Missing("zero")), TARGETS),
