@@ -61,43 +61,45 @@ def test_the_forms_of_bounds(positive, given, lower, upper):
     assert got[0].dtype == got[1].dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("positive", "given", "message"),
-    [
-        (False, (2, 1), "no coefficient of feature 'bm25' is between its lower bound 2 and .* 1"),
-        (False, {"age": (1, 0)}, "feature 'age'"),
-        (True, {"length": (None, -1)}, "positive=True, but the upper bound of feature 'length' is"),
-        (False, {"age": (float("nan"), 0)}, "bounds of feature 'age' are nan and 0; use None"),
-        (False, {"age": (INF, None)}, "no coefficient of feature 'age'"),
-        (False, {"bm52": (0, 1)}, "'bm52', which is no feature; did you mean 'bm25'?"),
-        (False, {"zzz": (0, 1)}, "'zzz', which is no feature$"),
-        (False, {3: (0, 1)}, "column 3; those of X are 0 to 2"),
-        (False, {"age": 3}, r"coef_bounds\['age'\] must be a pair \(low, high\), got 3"),
-        (False, {"age": (0, 1), 1: (0, 1)}, "feature 'age' twice"),
-        (False, {"age": ("low", 1)}, "must be numbers or None, got 'low'"),
-        (False, [(0, 1), (0, 1)], r"each of 3 features, got shape \(2, 2\)"),
-        (False, [0, 1], r"got shape \(2,\); bounds for all features are a tuple"),
-        (False, ([0, 1], None), r"lower bounds have shape \(2,\); .* each of 3 features"),
-        ("yes", None, "positive must be True or False, got 'yes'"),
-    ],
-)
-def test_bad_bounds_are_told(positive, given, message):
-    with pytest.raises(ValueError, match=message):
-        weight_bounds(positive, given, data(NAMES))
+BAD = [
+    (False, (2, 1), "no coefficient of feature 'bm25' is between its lower bound 2 and .* 1"),
+    (False, {"age": (1, 0)}, "feature 'age'"),
+    (True, {"length": (None, -1)}, "positive=True, but the upper bound of feature 'length' is"),
+    (False, {"age": (float("nan"), 0)}, "bounds of feature 'age' are nan and 0; use None"),
+    (False, {"age": (INF, None)}, "no coefficient of feature 'age'"),
+    (False, {"bm52": (0, 1)}, "'bm52', which is no feature; did you mean 'bm25'?"),
+    (False, {"zzz": (0, 1)}, "'zzz', which is no feature$"),
+    (False, {3: (0, 1)}, "column 3; those of X are 0 to 2"),
+    (False, {"age": 3}, r"coef_bounds\['age'\] must be a pair \(low, high\), got 3"),
+    (False, {"age": (0, 1), 1: (0, 1)}, "feature 'age' twice"),
+    (False, {"age": ("low", 1)}, "must be numbers or None, got 'low'"),
+    (False, [(0, 1), (0, 1)], r"each of 3 features, got shape \(2, 2\)"),
+    (False, [0, 1], r"got shape \(2,\); bounds for all features are a tuple"),
+    (False, ([0, 1], None), r"lower bounds have shape \(2,\); .* each of 3 features"),
+    ("yes", None, "positive must be True or False, got 'yes'"),
+]
+# Without names, as the user counts the features.
+UNNAMED = [
+    ({"age": (0, 1)}, None, r"'age', but the features have no names; use column"),
+    ({2: (1, 0)}, None, "of column 2 is"),
+    ({2: (1, 0)}, 1, "of feature 3 is"),
+]
+REFUSED = [
+    *((partial(weight_bounds, *given, data(NAMES)), message) for *given, message in BAD),
+    *((partial(weight_bounds, False, own, data(None, base)), told) for own, base, told in UNNAMED),
+    *(
+        (partial(parse_bounds, text), "is not FEATURE:LOW:HIGH, such as")
+        for text in ("1", "1:2", "1:x:2", "1:0:1 2")
+    ),
+    (partial(parse_bounds, "1:0:,1::2"), "'1' has bounds twice"),
+]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "base", "message"),
-    [
-        ({"age": (0, 1)}, None, r"'age', but the features have no names; use column"),
-        ({2: (1, 0)}, None, "of column 2 is"),
-        ({2: (1, 0)}, 1, "of feature 3 is"),
-    ],
-)
-def test_features_without_names_are_told_as_the_user_counts_them(bounds, base, message):
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_bad_bounds_are_told(call, message):
     assert weight_bounds(False, None, data()) is None
     with pytest.raises(ValueError, match=message):
-        weight_bounds(False, bounds, data(index_base=base))
+        call()
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -152,14 +154,6 @@ def test_text_becomes_bounds():
         "a:b": (-INF, 3.0),
         "*": (-1000.0, INF),
     }
-
-
-@pytest.mark.parametrize("text", ["1", "1:2", "1:x:2", "1:0:1 2"])
-def test_text_that_is_no_bound_is_told(text):
-    with pytest.raises(ValueError, match="is not FEATURE:LOW:HIGH, such as"):
-        parse_bounds(text)
-    with pytest.raises(ValueError, match="'1' has bounds twice"):
-        parse_bounds("1:0:,1::2")
 
 
 def test_the_command_keeps_bounds(files, tmp_path, cli):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise, product
 
 import numpy as np
@@ -160,11 +160,6 @@ def test_blocks_merge_into_the_whole(data, draw):
     check_statistics(dense(data.X), reduce(ColumnStatistics.__add__, blocks), u)
 
 
-def test_blocks_of_other_columns_do_not_merge():
-    with pytest.raises(ValueError, match="3 columns do not merge with those of 4"):
-        _ = ColumnStatistics.empty(3) + ColumnStatistics.empty(4)
-
-
 @pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 0.0]), np.zeros(3)])
 def test_widened_statistics_are_those_of_rows_with_columns_of_zeros(weight):
     x = np.array([[1.0, -2.0], [0.0, 3.0], [4.0, 0.0]])
@@ -306,38 +301,43 @@ def test_scaled_rows_equal_the_definition(data, kind):
     assert_array_equal(dense(data.X), before)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize(
-    ("kind", "factors", "message"),
-    [
-        ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
-        ("minmax", np.ones(3), "3 scaling factors for 2 features"),
-        ("query", None, "within a query: give the queries"),
-    ],
-)
-def test_what_cannot_be_scaled_is_an_error(make, kind, factors, message):
+def scale(kind, factors, make):
     rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
+    return Scaling(kind, factors).rows(rows)
+
+
+def fit_range(kind, *column):
+    return Scaling.fit(kind, as_rows(np.column_stack([[1.0, 2.0], column])))
+
+
+SCALINGS = [
+    ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
+    ("minmax", np.ones(3), "3 scaling factors for 2 features"),
+    ("query", None, "within a query: give the queries"),
+    ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
+    ("standard", None, "needs factors"),
+    ("query", np.ones(2), "takes no factors"),
+    *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
+]
+REFUSED = [
+    *(
+        (partial(scale, kind, factors, make), message)
+        for kind, factors, message in SCALINGS
+        for make in (np.asarray, sparse.csr_array)
+    ),
+    *(
+        (partial(fit_range, kind, *column), "feature 1 ranges from .* rescale it")
+        for kind in ("standard", "minmax")
+        for column in ((-1.7e308, 1.7e308), (0.0, 5e-324))
+    ),
+    (
+        lambda: ColumnStatistics.empty(3) + ColumnStatistics.empty(4),
+        "3 columns do not merge with those of 4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_cannot_be_scaled_or_merged_is_an_error(call, message):
     with pytest.raises(ValueError, match=message):
-        Scaling(kind, factors).rows(rows)
-
-
-@pytest.mark.parametrize("kind", ["standard", "minmax"])
-@pytest.mark.parametrize("column", [[-1.7e308, 1.7e308], [0.0, 5e-324]])
-def test_a_range_beyond_double_is_an_error(kind, column):
-    X = np.column_stack([[1.0, 2.0], column])
-    with pytest.raises(ValueError, match=r"feature 1 ranges from .* rescale it"):
-        Scaling.fit(kind, as_rows(X))
-
-
-@pytest.mark.parametrize(
-    ("kind", "factors", "message"),
-    [
-        ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
-        ("standard", None, "needs factors"),
-        ("query", np.ones(2), "takes no factors"),
-        *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
-    ],
-)
-def test_a_wrong_scaling_is_an_error(kind, factors, message):
-    with pytest.raises(ValueError, match=message):
-        Scaling(kind, factors)
+        call()
