@@ -1,4 +1,4 @@
-"""Paths of alpha: certified, equal to separate fits, screened by strong rules that never decide."""
+"""Paths of alpha: certified, equal to separate fits; strong rules that never decide."""
 
 from __future__ import annotations
 
