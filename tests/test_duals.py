@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -514,24 +515,6 @@ def test_from_a_model_or_from_its_dual_matrix():
     assert (profile.ranks <= profile.possible).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"energy": 0.0}, "energy must be shares above 0 and up to 1"),
-        ({"energy": (0.9, 1.5)}, "energy must be shares above 0 and up to 1"),
-        ({"energy": ("all",)}, "energy must be shares above 0 and up to 1"),
-        ({"energy": ()}, "energy is empty"),
-        ({"tol": 1.0}, r"tol must be a number from 0 to below 1, got 1\.0"),
-        ({"baseline": "random"}, "baseline must be None or 'shuffled', got 'random'"),
-        ({"y": [1], "thresholded": True}, "knows its data; leave y, thresholded out"),
-        ({"model": RankSVM()}, "needs its training data"),
-    ],
-)
-def test_what_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        rank_profile(**{"model": of_matrix(np.ones((2, 2))), **options})
-
-
 # ---- the picture --------------------------------------------------------------------------------
 
 
@@ -657,31 +640,40 @@ def test_shares_and_columns():
     assert "33.3% have α > 0; the 2 1-closest ones are 100.0% of these" in repr(found)
 
 
-def test_other_models_are_refused():
-    data = small(1)
-    ranker = FactorizedRankSVM(2, 0.1, random_state=0, keep_factors=True)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    with pytest.raises(TypeError, match="factorized model are no function of single pairs"):
-        distribution(dual_matrix(ranker, data.X, data.y, data.qid))
-    with pytest.raises(TypeError, match="takes a fitted RankSVM or KernelRankSVM"):
-        distribution(object(), data.X, data.y, data.qid)
-    with pytest.raises(TypeError, match="give the training data beside a RankSVM"):
-        distribution(RankSVM())
-    fitted = fit(data, 1.0, "squared_hinge")
-    with pytest.raises(ValueError, match=f"trained on {data.n_rows}"):
-        distribution(fitted, data.X[:-1], data.y[:-1], data.qid[:-1])
-    with pytest.raises(ValueError, match=r"tol must be a number from 0 to below 1, got 1\.0"):
-        distribution(fitted, data, tol=1.0)
-    closest = fit(data, 1.0, pairs="closest", n_closest=3)
-    with pytest.raises(ValueError, match="pairs='closest' is not known for a linear model"):
-        distribution(closest, data)
-    for training, message in (
-        ({"n_preferences": 7}, "7 listed preferences"),
-        ({"loss": "log"}, "takes a fitted RankSVM"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=message):
-            support_of([0.0, 1.0], [0, 1], **training)
-    nameless = KernelRankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid).model_
-    nameless.training.pop("epsilon")
-    with pytest.raises(ValueError, match="needs the width within which its training smoothed it"):
-        distribution(nameless, data)
+# ---- what is refused ----------------------------------------------------------------------------
+
+PROFILE = [
+    *(
+        ({"energy": e}, "energy must be shares above 0 and up to 1")
+        for e in (0.0, (0.9, 1.5), ("a",))
+    ),
+    ({"energy": ()}, "energy is empty"),
+    ({"tol": 1.0}, r"tol must be a number from 0 to below 1, got 1\.0"),
+    ({"baseline": "random"}, "baseline must be None or 'shuffled', got 'random'"),
+    ({"y": [1], "thresholded": True}, "knows its data; leave y, thresholded out"),
+    ({"model": RankSVM()}, "needs its training data"),
+]
+KERNEL = KernelRankSVM(loss="hinge").fit(X, Y, qid=QID).model_
+KERNEL.training.pop("epsilon")
+SMOOTH, CLOSEST = fit(DATA, 1.0, "squared_hinge"), fit(DATA, 1.0, pairs="closest", n_closest=3)
+OTHERS = [
+    *(
+        (partial(rank_profile, **{"model": of_matrix(np.ones((2, 2))), **own}), told)
+        for own, told in PROFILE
+    ),
+    (lambda: distribution(dual_matrix(FACTORS, DATA)), "model are no function of single pairs"),
+    (partial(distribution, object(), X, Y, QID), "takes a fitted RankSVM or KernelRankSVM"),
+    (partial(distribution, RankSVM()), "give the training data beside a RankSVM"),
+    (partial(distribution, SMOOTH, X[:-1], Y[:-1], QID[:-1]), f"trained on {N}"),
+    (partial(distribution, SMOOTH, DATA, tol=1.0), r"from 0 to below 1, got 1\.0"),
+    (partial(distribution, CLOSEST, DATA), "pairs='closest' is not known for a linear model"),
+    (partial(support_of, [0.0, 1.0], [0, 1], n_preferences=7), "7 listed preferences"),
+    (partial(support_of, [0.0, 1.0], [0, 1], loss="log"), "takes a fitted RankSVM"),
+    (partial(distribution, KERNEL, DATA), "needs the width within which its training smoothed it"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), OTHERS)
+def test_what_has_no_profile_or_support_is_refused(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
