@@ -183,15 +183,10 @@ def pair_function(data: Dataset, C: float):
 
 
 def generic_optimum(data: Dataset, C: float, lower, upper) -> float:
-    best = minimize(
-        pair_function(data, C),
-        np.clip(np.zeros(data.n_features), lower, upper),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(lower, upper, strict=True)),
-        options={"maxiter": 20000, "maxfun": 100000, "ftol": 1e-16, "gtol": 1e-10},
-    )
-    return best.fun
+    start, box = np.clip(np.zeros(data.n_features), lower, upper), zip(lower, upper, strict=True)
+    options = {"maxiter": 20000, "maxfun": 100000, "ftol": 1e-16, "gtol": 1e-10}
+    how = {"method": "L-BFGS-B", "bounds": list(box), "options": options}
+    return minimize(pair_function(data, C), start, jac=True, **how).fun
 
 
 small = partial(small_ranking, n_features=6)

@@ -75,15 +75,8 @@ def test_weights_are_those_of_the_definition(
         u = np.random.default_rng(1).uniform(0.5, 2.0, data.n_rows)
         data = replace(data, weight=u)
     c = np.linspace(1.0, 2.0, data.queries.n_queries) if with_weights else None
-    swept, listed = select_pairs(
-        data,
-        pairs=pairs,
-        **sizes,
-        seed=2,
-        pair_weighting=weighting,
-        query_weight=c,
-        query_normalization=normalization,
-    )
+    how = {"pair_weighting": weighting, "query_normalization": normalization, "query_weight": c}
+    swept, listed = select_pairs(data, pairs=pairs, **sizes, seed=2, **how)
     found = entries(data, swept, listed)
     plain = pruned(case.labels, case.qid, **sizes, seed=2) if pairs == "pruned" else None
     if pairs == "closest":

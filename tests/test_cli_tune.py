@@ -77,11 +77,8 @@ def fitted(files, method, **params):
 def test_it_does_what_the_estimator_does(files, tmp_path, cli, tune, method, options, params):
     model = str(tmp_path / "m.json")
     out, err = tune(method, f"{options} --json -q -o {model}")
-    twin, told, training = (
-        fitted(files, method, **params),
-        json.loads(out),
-        load_model(model).training,
-    )
+    twin, told = fitted(files, method, **params), json.loads(out)
+    training = load_model(model).training
     assert err == ""
     found = told["path" if method in ("ranksvm", "domination") else "grid"]
     # The estimator ends the kernels of a path at another tolerance.

@@ -209,12 +209,8 @@ def test_the_position_model_finds_the_maximum_of_the_likelihood():
     p, a = np.array([0.8, 0.4, 0.2]), np.array([0.9, 0.5, 0.25, 0.1])
     row, k = map(np.ravel, np.meshgrid(np.arange(4), np.arange(3), indexing="ij"))
     chance, n = p[k] * a[row], np.random.default_rng(0).integers(100, 5000, 12)
-    log = Impressions.of(
-        np.tile(k + 1, 2),
-        np.repeat([1, 0], 12),
-        row=np.tile(10 * row, 2),
-        count=np.concatenate([n * chance, n * (1 - chance)]),
-    )
+    own = {"row": np.tile(10 * row, 2), "count": np.append(n * chance, n * (1 - chance))}
+    log = Impressions.of(np.tile(k + 1, 2), np.repeat([1, 0], 12), **own)
     model = fit_position_model(log, tol=1e-10, max_iter=20_000)
     assert model.converged
     assert_allclose(model.propensity, p / 0.8, rtol=1e-5)

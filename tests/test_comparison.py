@@ -354,18 +354,6 @@ def test_bootstrap_equals_a_plain_loop():
     assert_array_equal(bootstrap_sums(columns, 20, seed=7), plain)
 
 
-def test_exchanges_are_random_subsets():
-    sums = exchange_sums(np.eye(30), 4000, seed=1)
-    assert set(np.unique(sums)) == {0.0, 1.0}
-    assert_allclose(sums.mean(axis=0), 0.5, atol=4 * 0.5 / math.sqrt(4000))
-    assert np.max(np.abs(np.corrcoef(sums.T) - np.eye(30))) < 5 / math.sqrt(4000)
-
-
-def test_all_exchanges_are_all_subsets_of_the_others():
-    columns = np.diag([1.0, 2.0, 4.0, 8.0])
-    assert sorted(all_exchanges(columns).sum(axis=1)) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
-
-
 @pytest.mark.parametrize("function", [bootstrap_sums, exchange_sums])
 def test_sums_are_the_same_bits_on_any_number_of_threads(function):
     columns = fixed_point(np.random.default_rng(0).random((100_000, 3)), 100_000)

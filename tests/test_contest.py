@@ -25,12 +25,9 @@ from linrank.search.folds import deal
 
 @pytest.fixture(scope="module")
 def parts():
-    return [
-        replace(data, qid=np.asarray(data.qid) + 100 * k)
-        for k, data in enumerate(
-            make_ranking(n_queries=15, n_features=4, noise=0.5, random_state=k) for k in range(4)
-        )
-    ]
+    shape = {"n_queries": 15, "n_features": 4, "noise": 0.5}
+    made = [make_ranking(**shape, random_state=k) for k in range(4)]
+    return [replace(data, qid=np.asarray(data.qid) + 100 * k) for k, data in enumerate(made)]
 
 
 @pytest.fixture
@@ -155,13 +152,8 @@ def test_the_candidates_chosen_on_folds_are_told_together(parts):
 
 
 def test_folds_are_pooled_over_their_queries(parts):
-    contest = compare_methods(
-        folds=parts,
-        methods=[method("first_feature")],
-        baseline="first_feature",
-        metrics=["map", "pairwise_accuracy"],
-    )
-    metrics = ["map", "pairwise_accuracy"]
+    metrics, first = ["map", "pairwise_accuracy"], method("first_feature")
+    contest = compare_methods(folds=parts, methods=[first], baseline=first.name, metrics=metrics)
     tested = (parts[3], *parts[:3])
     alone = [evaluate(d.y, d.X[:, 0], qid=d.qid, metrics=metrics) for d in tested]
     by_hand = Evaluation.joined(alone)
@@ -220,12 +212,9 @@ def test_a_method_is_a_row_that_says_how_it_behaved(behaviors, name):
     assert bool(remark) == bool(entry.remark)
     is_cut = remark.startswith("stopped")
     assert entry.has_result == (name in contest.comparison.methods) == (not remark or is_cut)
-    assert entry.outcomes[0].status == {
-        "absent": "missing",
-        "sleep": "over budget",
-        "family": "over budget",
-        **dict.fromkeys(("tire", "mute_at_the_second"), "cut"),
-    }.get(name, "failed" if remark else "done")
+    usual = "failed" if remark else "done"
+    odd = {"absent": "missing", "sleep": "over budget", "family": "over budget"}
+    assert entry.outcomes[0].status == ("cut" if is_cut else odd.get(name, usual))
     for shown in (contest.to_text(), contest.to_markdown()):
         assert entry.remark in " ".join(shown.split())
     assert "no result" in contest.to_html()
@@ -332,12 +321,8 @@ def test_nobody_with_a_result_still_is_a_table(parts):
 def test_a_method_that_fails_on_a_fold_has_no_result(parts):
     even = [p.select(np.arange(p.n_rows - p.n_rows % 2)) for p in parts]
     even[1] = even[1].select(np.arange(even[1].n_rows - 1))
-    contest = compare_methods(
-        folds=even,
-        methods=[method("last_fold_fails"), method("equal")],
-        baseline="equal",
-        selection="validation",
-    )
+    methods, how = [method("last_fold_fails"), method("equal")], {"selection": "validation"}
+    contest = compare_methods(folds=even, methods=methods, baseline="equal", **how)
     entry = contest["last_fold_fails"]
     assert [o.status for o in entry.outcomes] == ["failed", "failed", "done", "done"]
     assert not entry.has_result

@@ -102,14 +102,8 @@ def test_a_store_gives_the_model_of_memory(client, tmp_path, missing):
     X = np.array(data.X)
     if missing != "error":
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    Store.write(
-        tmp_path / "store",
-        *(X, data.y),
-        qid=data.qid,
-        sample_weight=data.weight,
-        missing=missing,
-        chunk_bytes=800,
-    )
+    given = {"qid": data.qid, "sample_weight": data.weight, "missing": missing}
+    Store.write(tmp_path / "store", X, data.y, **given, chunk_bytes=800)
     found = on_cluster(Arrays(str(tmp_path / "store")))
     expected = Arrays(Store(tmp_path / "store")).fit(linrank.RankSVM(**EXACT))
     assert_same(found, expected)
