@@ -1,7 +1,5 @@
 """Hostile model files: each ends in a ModelFormatError that says what, where and what to do."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Benchmarks: their imports, and the protocol on LETOR folds (choices, pooling, differences)."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import sys

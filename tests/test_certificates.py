@@ -4,8 +4,6 @@ An independent program judges random fits in long double (`law/optimum.cpp`); se
 what they are. A few of each kind here, 200,000 in all with ``-m slow`` (``make test-all``).
 """
 
-from __future__ import annotations
-
 import io
 import lzma
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """check: data beside what a model was trained on; the counts by a loop over single values."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import replace

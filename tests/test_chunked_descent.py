@@ -1,7 +1,5 @@
 """descend_chunks, and SGDRanker on stores: the same bits whatever the memory, all of the pairs."""
 
-from __future__ import annotations
-
 import re
 import threading
 from dataclasses import replace

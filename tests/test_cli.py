@@ -1,7 +1,5 @@
 """The command line: what it prints and writes, with the numbers of the library."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """``linrank compare``: contests and comparisons from the shell."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Commands on tables, stores and conversions: which column is what, features by name, notes."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

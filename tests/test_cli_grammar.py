@@ -1,7 +1,5 @@
 """One grammar of all commands and methods: the same option means the same wherever there is one."""
 
-from __future__ import annotations
-
 import math
 import re
 from argparse import ArgumentTypeError

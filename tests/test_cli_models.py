@@ -1,7 +1,5 @@
 """Every method by its command is the estimator; scores, measures and cards of its models."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

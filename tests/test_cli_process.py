@@ -1,7 +1,5 @@
 """The command line as a process: streams, also broken ones, signals, whole files, start-up."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

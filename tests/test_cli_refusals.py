@@ -1,7 +1,5 @@
 """What every command refuses: a line that names value, place and remedy, and nothing written."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

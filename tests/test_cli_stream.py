@@ -1,7 +1,5 @@
 """Streams on the command line: training and answers while the input is open, in bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import select

@@ -1,7 +1,5 @@
 """``linrank tune``: the choice of the estimator, told and written, and notes on it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

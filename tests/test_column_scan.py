@@ -1,7 +1,5 @@
 """Columns: the scan against NumPy, for every storage, weight and number of threads; scaling."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """Contests as a whole: processes, budgets, rows that say what went wrong, tables."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

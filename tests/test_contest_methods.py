@@ -1,7 +1,5 @@
 """What a contest is made of: its parts and folds, and every method with its grid."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

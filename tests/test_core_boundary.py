@@ -1,7 +1,5 @@
 """What the core cannot trust is refused where it enters: no array or number ends the process."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from functools import partial

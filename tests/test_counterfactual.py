@@ -1,7 +1,5 @@
 """Values of rankings from clicks on others: definitions, exact expectations, errors that hold."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

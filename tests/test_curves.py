@@ -1,7 +1,5 @@
 """Curves: the map is its definition, additive models are sums of it, and both survive a file."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A loss written in Python: the solver, and the certificate, of those of the core."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

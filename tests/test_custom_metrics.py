@@ -1,7 +1,5 @@
 """Measures that steer: functions of the user's, and errors, of which less is better."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Stochastic learners: each step against the formula, the laws of the state, and fits in memory."""
 
-from __future__ import annotations
-
 import math
 import signal
 import threading

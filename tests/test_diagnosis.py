@@ -1,7 +1,5 @@
 """The worst queries and their wrong pairs, against all pairs written out."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Displays: the artists hold the data that were given, every picture can be read, SVG for pages."""
 
-from __future__ import annotations
-
 import re
 import sys
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The domination loss: definition, derivatives, laws, dual; its coordinates, bounds that hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths of alpha: certified, equal to separate fits; strong rules that never decide."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

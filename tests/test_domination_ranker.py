@@ -1,7 +1,5 @@
 """DominationRanker and its descents: the optimum by other solvers, what they record and refuse."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

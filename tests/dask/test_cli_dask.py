@@ -1,7 +1,5 @@
 """``linrank train STORE --dask``: the model of memory, options that do not fit, clear errors."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Fits, paths and searches on a cluster: the numbers of the same rows in memory."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

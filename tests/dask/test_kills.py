@@ -1,7 +1,5 @@
 """Workers and schedulers killed during a fit: the same bits, or a clear error and a file."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """linrank.dask as a package: light until used, and clear about what it needs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Distributed data of every kind as whole queries on workers, and what a call leaves there."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

@@ -1,7 +1,5 @@
 """Scores on a cluster, and their measures: to the last bit those of memory."""
 
-from __future__ import annotations
-
 import re
 
 import dask

@@ -1,7 +1,5 @@
 """Artefacts: what they say of themselves, where files go, and ``linrank export``."""
 
-from __future__ import annotations
-
 import json
 import os
 

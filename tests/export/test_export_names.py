@@ -1,7 +1,5 @@
 """Names of features and all that stands in a request: they arrive as they are, or are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from serving import SCORERS, exported, scores_in

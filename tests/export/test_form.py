@@ -1,7 +1,5 @@
 """Form: what an engine can hold, in the order of the model; what it cannot express is told."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
