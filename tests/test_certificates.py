@@ -8,6 +8,7 @@ import io
 import lzma
 from fractions import Fraction
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,26 +165,7 @@ def sum_of_squares(s, labels):
 
 # Nine rows and nine preferences on which the estimate of the distance holds at every step and is
 # kept by none: Newton's method never ended, and did not look at max_iter.
-ENDLESS = """
-    -0.00016698433401395152 -0.00016698433418093587 423.9463006150067
-    -0.7406414310049838 -49440787.63114667
-    3.9583557130520216e-05 3.958355717010377e-05 -8797.180487185678
-    -3.96354399884477 -21225488.29023263
-    1.8360757271694215e-05 1.8360757290054972e-05 5078.529886003379
-    -10.195263394723868 32544811.70955012
-    0.00016240964454588153 0.0001624096447082912 412.98276207111786
-    -3.833735674576462 -19865828.050685246
-    -5.089208216681654e-05 -5.089208221770863e-05 7564.601993661284
-    5.8152408665780015 15547602.38112754
-    -0.0001579463661103122 -0.00015794636626825857 2415.8873136271773
-    -2.1862099403793045 38963457.93694609
-    0.0002509673547192675 0.0002509673549702349 -4917.81260975013
-    -4.956894647020341 4037656.484231168
-    -2.6770660357292665e-05 -2.6770660384063327e-05 6285.54280140565
-    6.451682924077445 32043808.48057156
-    -0.00011835467286119012 -0.0001183546729795448 -3002.2756533012084
-    -0.07780655024125363 11114640.964811793
-"""
+ENDLESS = np.loadtxt(Path(cases.__file__).with_name("endless.txt"))
 ENDLESS_PAIRS = [[0, 3], [7, 8], [7, 2], [7, 0], [2, 0], [2, 5], [6, 1], [3, 1], [7, 8]]
 
 
@@ -192,7 +174,7 @@ ENDLESS_PAIRS = [[0, 3], [7, 8], [7, 2], [7, 0], [2, 0], [2, 5], [6, 1], [3, 1],
 def test_an_estimate_that_no_step_keeps_does_not_go_on_for_ever(options):
     options = {"tol": 0.1, **options}
     ranker = papers.RankSVM(C=2307.896168476451, positive=True, **options)
-    ranker.fit_pairs(np.array(ENDLESS.split(), dtype=float).reshape(9, 5), ENDLESS_PAIRS)
+    ranker.fit_pairs(ENDLESS, ENDLESS_PAIRS)
     assert ranker.n_iter_ <= options.get("max_iter", 100) + 1
     if "max_iter" not in options:
         assert ranker.converged_
