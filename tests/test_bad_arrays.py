@@ -71,6 +71,8 @@ BAD_X = [
         pd.DataFrame({"qid": [1, 1, 2, 2], "a": [1.0, 2, 3, 4]}),
         "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop",
     ),
+    # Two finite values that overflow when duplicates are added.
+    (csr_with((1e308, 1e308), (1, 1), (0, 2, 2, 2, 2)), "infinity (inf) at row 0, column 1"),
     (csr_with(indices=(0, 3)), "column index is out of range"),
     (csr_with(indices=(-1, 1)), "column index is out of range"),
     (csr_with(indptr=(0, 2, 1, 2, 2)), "offsets decrease"),
@@ -195,10 +197,3 @@ def test_queries_alone_check_too():
         Queries.of([0.0, np.nan])
     with pytest.raises(ValueError, match=r"or group \(sizes\), not both"):
         Queries.of([0.0, 1.0], qid=[1, 1], group=[2])
-
-
-def test_duplicates_with_infinite_sum_are_found():
-    """Two finite values that overflow when duplicates are added."""
-    huge = csr_with(data=(1e308, 1e308), indices=(1, 1), indptr=(0, 2, 2, 2, 2))
-    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 0, column 1"):
-        Dataset.of(huge, y)

@@ -298,7 +298,7 @@ def test_what_is_no_file_is_refused_without_waiting(kind, tmp_path):
 
     worker = threading.Thread(target=load, daemon=True)
     worker.start()
-    worker.join(10)
+    worker.join(60)
     assert failures == [f"{path}: not a regular file; {model_file.FOREIGN}"]
 
 

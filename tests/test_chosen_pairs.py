@@ -168,20 +168,15 @@ def test_wrong_choices_are_refused(graded, options, message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
 
 
-@pytest.mark.parametrize(
-    ("weight", "options", "error", "message"),
-    [
+def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(graded):
+    for weight, options, error, message in (
         (0.0, {}, NoPairsError, "have weight zero; check sample_weight and query_weight$"),
         (0.0, {"pair_weighting": "grade_diff"}, NoPairsError, "for pair_weighting='grade_diff'$"),
         (1e160, {}, ValueError, "sum to inf: they leave the range of double precision"),
-    ],
-)
-def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
-    graded, weight, options, error, message
-):
-    data = replace(graded, weight=np.full(graded.n_rows, weight))
-    with pytest.raises(error, match=message):
-        select_pairs(data, **options)
+    ):
+        data = replace(graded, weight=np.full(graded.n_rows, weight))
+        with pytest.raises(error, match=message):
+            select_pairs(data, **options)
 
 
 def test_preferences_beside_chosen_pairs(graded):

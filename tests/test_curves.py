@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -196,13 +197,8 @@ def test_the_sample_is_even_and_without_rows_of_no_weight():
     ],
 )
 def test_curves_that_are_none_are_refused(broken, said):
-    parts = {
-        "feature": [0, 1],
-        "offsets": [0, 2, 3],
-        "knots": [0.0, 1.0, 0.0],
-        "values": np.zeros(5),
-        "slopes": np.zeros(5),
-    }
+    parts = {"feature": [0, 1], "offsets": [0, 2, 3], "knots": [0.0, 1.0, 0.0]}
+    parts |= {"values": np.zeros(5), "slopes": np.zeros(5)}
     Curves(**parts)
     with pytest.raises(ValueError, match=said):
         Curves(**(parts | broken))
@@ -380,8 +376,6 @@ def test_warm_starts_are_refused():
 
 @pytest.mark.parametrize("estimator", [RankSVM(), RankSVMCV([0.1, 1.0], cv=3)])
 def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
-    from scipy.sparse import csr_array
-
     X, y, qid = problem(n_queries=20)
     estimator.set_params(curves="spline", missing="zero")
     expected = estimator.fit(X, y, qid=qid).predict(X)
@@ -392,8 +386,6 @@ def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
 
 
 def test_sparse_rows_that_memory_cannot_hold_dense_are_refused():
-    from scipy.sparse import csr_array
-
     n = 100_000
     X = csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, 1 << 20))
     with pytest.raises(MemoryError, match=r"sparse rows .* dense, would .*; use a linear model"):
