@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 import linrank
 import papers
-from dataset_parts import BufferedParts, in_parts
+from dataset_parts import BufferedParts, MemoryParts, PlainGathering, cut, in_parts
 from linrank import QueryKFold, make_ranking
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.scaling import Scaling
@@ -39,7 +39,6 @@ from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, tr
 from linrank.search.folds import as_folds
 from linrank.system.reading import Plan
 from path_searches import path_over, tune
-from plain_gathering import MemoryParts, PlainGathering, cut
 from small_data import small, weighted
 from stored_data import dense
 from strategies import datasets
