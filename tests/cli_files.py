@@ -60,18 +60,16 @@ def write_svmlight(path, data, *, docid=True):
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
-    train, valid = (
-        make_ranking(n_queries=n, n_features=6, random_state=seed) for n, seed in ((40, 1), (20, 2))
-    )
-    paths = {
-        "train": write_svmlight(folder / "train.txt", train),
-        "valid": write_svmlight(folder / "valid.txt", valid),
-        "model": str(folder / "model.json"),
-        "scores": str(folder / "scores.txt"),
-    }
-    assert main(["train", paths["train"], paths["model"], "-q"]) == 0
-    assert main(["predict", paths["valid"], paths["model"], "-o", paths["scores"], "-q"]) == 0
-    return {**paths, "valid_data": valid, "train_data": train, "folder": folder}
+    names = ("train.txt", "valid.txt", "model.json", "scores.txt")
+    found = {"folder": folder, **{name.split(".")[0]: folder / name for name in names}}
+    for name, n_queries, seed in (("train", 40, 1), ("valid", 20, 2)):
+        data = make_ranking(n_queries=n_queries, n_features=6, random_state=seed)
+        found[f"{name}_data"] = data
+        write_svmlight(found[name], data)
+    train, valid, model, scores = (str(folder / name) for name in names)
+    assert main(["train", train, model, "-q"]) == 0
+    assert main(["predict", valid, model, "-o", scores, "-q"]) == 0
+    return found
 
 
 def start(*arguments, program=COMMAND, text=True, **options):

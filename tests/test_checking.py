@@ -187,8 +187,8 @@ def test_the_command_tells_and_sets_its_status(files, tmp_path, cli):
     kinds = {"unknown-features", "constant", "drift", "no-signal"}
     assert kinds <= {code for code, _ in found}
     assert " more; --top shows them" in cli(f"{line} --top 1", status=4, **files).out
-    with open(files["train"]) as file:  # a warning, an error if strict
-        text.write_text(file.read().replace(" #", " 7:1 #"))
+    # a warning, an error if strict
+    text.write_text(files["train"].read_text().replace(" #", " 7:1 #"))
     assert "warning  [unknown-features] the model has not seen 7" in cli(line, **files).out
     cli(f"{line} --strict", status=4, **files)
 

@@ -103,8 +103,7 @@ def test_scores_read_back_bit_for_bit(files, tmp_path, cli):
     """Also where the output is an argument, as in liblinear: predict DATA MODEL SCORES."""
     out = tmp_path / "scores.txt"
     cli("predict {valid} {model} {out} -q", **files, out=out)
-    with open(files["scores"]) as file:
-        assert out.read_text() == file.read()
+    assert out.read_text() == files["scores"].read_text()
     scores = [float(line) for line in out.read_text().splitlines()]
     np.testing.assert_array_equal(scores, load_model(files["model"]).predict(files["valid_data"]))
 
@@ -146,8 +145,7 @@ def test_data_may_lack_the_last_features(files, tmp_path, cli):
 def test_unknown_features_count_nothing_and_are_told(files, tmp_path, cli, scale):
     model, new = str(tmp_path / "m.json"), tmp_path / "new.txt"
     cli(f"train {files['train']} {model} --scale {scale} -q")
-    with open(files["valid"]) as file:
-        new.write_text(file.read().replace(" #", " 9:7 #"))
+    new.write_text(files["valid"].read_text().replace(" #", " 9:7 #"))
     (expected, _), (found, err) = (cli(f"predict {path} {model}") for path in (files["valid"], new))
     np.testing.assert_allclose(*(np.fromstring(text, sep="\n") for text in (found, expected)))
     assert "it knows 6, the file 9; they count nothing" in err
@@ -293,7 +291,7 @@ def test_verbose_shows_where_an_error_came_from(cli):
 def test_a_fault_of_ours_keeps_its_traceback(files, monkeypatch):
     monkeypatch.setattr("linrank.cli.inspect.run", lambda args, parser: {}["missing"])
     with pytest.raises(KeyError):
-        main(["inspect", files["train"]])
+        main(["inspect", str(files["train"])])
 
 
 def test_inspect_tells_what_missing_values_add(tmp_path, cli):

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,8 +97,7 @@ def test_models_and_scores_at_hand(subsets, tmp_path, cli):
 
 
 def test_models_are_compared_on_negative_labels_without_ndcg(subsets, cli, tmp_path):
-    with open(subsets[2], encoding="utf-8") as file:
-        lines = [line.split(" ", 1) for line in file]
+    lines = [line.split(" ", 1) for line in Path(subsets[2]).read_text().splitlines(keepends=True)]
     lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
     lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
     cli(f"train {subsets[0]} {model} -q")

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -312,8 +313,7 @@ def test_a_file_becomes_a_store(files, tmp_path, cli):
 def test_options_reach_the_conversion(files, tmp_path, cli):
     store, packed = tmp_path / "store", tmp_path / "valid.gz"
     cli(f"convert {files['train']} {store} -q")
-    with open(files["valid"], "rb") as file:
-        packed.write_bytes(gzip.compress(file.read()))
+    packed.write_bytes(gzip.compress(files["valid"].read_bytes()))
     options = "--storage csr --dtype float64 --n-features 9 --index-base 0 --memory-limit 128MiB"
     options += " --chunk-size 10kB -j 1 -q --force"
     assert cli(f"convert {files['train']} {packed} {store} {options}").err == ""
@@ -349,11 +349,9 @@ def test_files_of_any_format(files, tmp_path, cli):
 
 def test_standard_streams(files):
     command = [*COMMAND, "-", "-", "--to"]
-    with open(files["train"], "rb") as text:
-        table = subprocess.run([*command, "parquet"], stdin=text, capture_output=True, check=True)
-    back = subprocess.run(
-        [*command, "svmlight", "-q"], input=table.stdout, capture_output=True, check=True
-    )
+    text, asked = files["train"].read_bytes(), {"capture_output": True, "check": True}
+    table = subprocess.run([*command, "parquet"], input=text, **asked)
+    back = subprocess.run([*command, "svmlight", "-q"], input=table.stdout, **asked)
     found = load(io.BytesIO(back.stdout))
     assert found.X.tobytes() == load(files["train"]).X.tobytes()
     assert back.stderr == b""
@@ -365,8 +363,7 @@ def test_labels_from_judgments(files, tmp_path, cli):
     qrels, model, wrong = (tmp_path / name for name in ("a.qrels", "model.json", "wrong.txt"))
     cli(f"convert {files['train']} {qrels} -q")
     cli(f"convert {files['train']} {tmp_path / 'store'} -q")
-    with open(files["train"]) as file:
-        wrong.write_text("".join("0 " + line.split(" ", 1)[1] for line in file))
+    wrong.write_text(re.sub("^[^ ]+", "0", files["train"].read_text(), flags=re.MULTILINE))
     for data in (files["train"], wrong, tmp_path / "store"):
         cli(f"train {data} {model} --qrels {qrels} -q")
         assert_array_equal(load_model(model).coef, load_model(files["model"]).coef)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,12 +31,10 @@ def run(arguments, **options):
 
 
 def test_everything_through_pipes(files):
-    with open(files["train"]) as data:
-        trained = run(["train", "-", "-", "-q"], stdin=data)
+    trained = run(["train", "-", "-", "-q"], input=files["train"].read_text())
     assert (trained.returncode, trained.stderr) == (0, "")
     predicted = run(["predict", files["valid"], "-"], input=trained.stdout)
-    with open(files["scores"]) as file:
-        assert predicted.stdout == file.read()
+    assert predicted.stdout == files["scores"].read_text()
     measured = run(["evaluate", files["valid"], "-", "-m", "map"], input=predicted.stdout)
     assert measured.returncode == 0
     assert "map" in measured.stdout
@@ -45,21 +42,18 @@ def test_everything_through_pipes(files):
 
 def test_standard_output_by_its_file_name(files):
     predicted = run(["predict", files["valid"], files["model"], "/dev/stdout", "-q"])
-    with open(files["scores"]) as file:
-        assert (predicted.stdout, predicted.stderr) == (file.read(), "")
+    assert (predicted.stdout, predicted.stderr) == (files["scores"].read_text(), "")
     trained = run(["train", files["train"], "/dev/stdout", "-q"])
-    with open(files["model"]) as file:
-        assert (trained.stdout, trained.stderr) == (file.read(), "")
+    assert (trained.stdout, trained.stderr) == (files["model"].read_text(), "")
 
 
 def test_a_pipe_with_a_name_is_opened_once(files, tmp_path, cli):
     """Its writer would be gone if it were only looked at first."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    text = Path(files["valid"]).read_bytes()
+    text = files["valid"].read_bytes()
     threading.Thread(target=lambda: pipe.write_bytes(text), daemon=True).start()
-    with open(files["scores"]) as file:
-        assert cli(f"predict {pipe} {files['model']} -q").out == file.read()
+    assert cli(f"predict {pipe} {files['model']} -q").out == files["scores"].read_text()
 
 
 def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
@@ -71,8 +65,7 @@ def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
 def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     """Also when a write is cut short, which unbuffered text streams of Python overlook."""
     many = tmp_path / "many.txt"
-    with open(files["valid"]) as file:
-        many.write_text(file.read() * 40)
+    many.write_text(files["valid"].read_text() * 40)
     env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     process = start("predict", many, files["model"], stdin=None, env=env)
     float(process.stdout.readline())
@@ -239,8 +232,8 @@ def test_a_process_with_a_broken_standard_error(broken, files, tmp_path):
     shell = ["bash", "-c", f'"$@" {broken}', "bash", *command]
     done = subprocess.run(shell, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, b"")
-    with open(files["model"]) as file:
-        assert json.load(file)["coef"] == json.loads(model.read_text())["coef"]
+    found, expected = (json.loads(path.read_text()) for path in (model, files["model"]))
+    assert found["coef"] == expected["coef"]
 
 
 @pytest.mark.parametrize(

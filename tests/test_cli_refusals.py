@@ -52,7 +52,7 @@ TABLES = {
 def place(files, tmp_path_factory):
     """Files by name: those of `files`, texts and tables that are wrong in a way, stores."""
     folder = tmp_path_factory.mktemp("refused")
-    paths = {name: path for name, path in files.items() if isinstance(path, str)}
+    paths = {name: str(path) for name, path in files.items() if isinstance(path, Path)}
     for texts, suffix in ((TEXTS, "txt"), (TABLES, "csv")):
         for name, text in texts.items():
             paths[name] = str(folder / f"{name}.{suffix}")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def stream_text(n_rows, n_features=10, seed=0):
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("stream") / "data.txt"
     path.write_text(stream_text(30_000))
-    return str(path)
+    return path
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def coef(model):
 
 def pack(data, path):
     """The data, compressed."""
-    with open(data, "rb") as file:
-        path.write_bytes(gzip.compress(file.read(), 1))
+    path.write_bytes(gzip.compress(data.read_bytes(), 1))
     return path
 
 
@@ -87,9 +87,8 @@ def test_pipes_compression_and_validation_make_no_difference(data, tmp_path, tra
     model, packed, piped = (tmp_path / name for name in ("m", "m2", "m3"))
     train(model)
     train(packed, source=pack(data, tmp_path / "data.gz"))
-    with open(data, "rb") as file:
-        command = [*TRAIN, "-", str(piped), *STREAM, "--valid", data, "-q"]
-        subprocess.run(command, stdin=file, check=True)
+    command = [*TRAIN, "-", piped, *STREAM, "--valid", data, "-q"]
+    subprocess.run(command, input=data.read_bytes(), check=True)
     for other in (packed, piped):
         assert np.array_equal(coef(model), coef(other))
 
@@ -186,8 +185,7 @@ def test_ctrl_c_writes_a_checkpoint(data, tmp_path, train):
 def test_ctrl_c_does_not_wait_for_a_pipe_that_gives_nothing(data, tmp_path):
     saved = tmp_path / "c"
     process = start("train", "-", tmp_path / "m", *STREAM, "--checkpoint", saved)
-    with open(data) as file:
-        process.stdin.write(file.read())
+    process.stdin.write(data.read_text())
     process.stdin.flush()
     wait_for_sleep(process)
     process.send_signal(signal.SIGINT)
@@ -277,7 +275,7 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
 @pytest.fixture(scope="module")
 def by_query(files):
     path = str(files["folder"] / "by_query.json")
-    assert main(["train", files["train"], path, "--scale", "query", "-q"]) == 0
+    assert main(["train", str(files["train"]), path, "--scale", "query", "-q"]) == 0
     return path
 
 
@@ -311,24 +309,21 @@ def test_a_stream_has_the_bits_of_the_file(files, by_query, kind, options, cli):
     assert whole.count("\n") > 20
     assert cli(f"predict {files['valid']} {model} --stream {options}").out == whole
     child = process("-", model, *options.split())
-    with open(files["valid"]) as text:
-        tell(child, text)
+    tell(child, [files["valid"].read_text()])
     assert end(child) == whole
 
 
 def test_every_line_is_answered_before_the_next(files):
-    with open(files["valid"]) as text, open(files["scores"]) as scores:
-        lines, expected = text.readlines()[:4], scores.readlines()[:4]
+    lines, expected = (files[k].read_text().splitlines()[:4] for k in ("valid", "scores"))
     child = process("-", files["model"])
     for line, score in zip(lines, expected, strict=True):
-        tell(child, [line])
-        assert answer(child) == score
+        tell(child, [line + "\n"])
+        assert answer(child) == score + "\n"
     assert end(child) == ""
 
 
 def test_a_query_is_answered_when_the_next_one_begins(files, by_query, cli):
-    with open(files["valid"]) as text:
-        lines = text.readlines()
+    lines = files["valid"].read_text().splitlines(keepends=True)
     whole = cli(f"predict {files['valid']} {by_query}").out.splitlines(keepends=True)
     ids = [line.split()[1] for line in lines]
     n_first = ids.index(next(qid for qid in ids if qid != ids[0]))
@@ -345,8 +340,7 @@ def test_a_query_is_answered_when_the_next_one_begins(files, by_query, cli):
 
 def test_memory_does_not_grow_with_the_stream(files):
     data = make_ranking(n_queries=50, n_features=6, random_state=3)
-    with open(write_svmlight(files["folder"] / "long.txt", data), "rb") as file:
-        text = file.read()
+    text = Path(write_svmlight(files["folder"] / "long.txt", data)).read_bytes()
     block = text * (2_000_000 // len(text))
     child = process("-", files["model"], "-o", "/dev/null")
 

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,7 +189,7 @@ def test_auto_does_what_the_estimator_does(files, tmp_path, cli):
 )
 def test_a_validation_file_with_other_features(files, tmp_path, cli, known, pattern, text):
     valid, model, path = files["valid_data"], tmp_path / "m.json", tmp_path / "other.txt"
-    path.write_text(re.sub(pattern, text, Path(files["valid"]).read_text()))
+    path.write_text(re.sub(pattern, text, files["valid"].read_text()))
     out, err = cli(f"tune {files['train']} --Cs 0.1 --valid {path} --json -o {model}")
     scores = valid.X[:, :known] @ load_model(model).coef[:known]
     value = evaluate(valid.y, scores, qid=valid.qid, metrics="ndcg@10")["ndcg@10"]
