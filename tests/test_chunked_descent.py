@@ -155,7 +155,7 @@ def test_real_data_in_chunks_end_near_those_in_memory(average, margin):
     order = np.argsort(np.add.reduceat(data.labels, offsets[:-1]) / np.diff(offsets), kind="stable")
     rows = [np.arange(offsets[q], offsets[q + 1]) for q in order]
     data = data.select(np.concatenate(rows))
-    parts = Parts(in_parts(data, 10))
+    parts = Parts(in_parts(data, list(range(47, 471, 47))))
     options = {"algorithm": "hybrid", "average": average, "n_steps": 100_000, "record": "exact"}
     plain = np.mean([descend(data, **options, seed=s).objective for s in range(3)])
     ours = np.mean([descend_chunks(parts, **options, seed=s).objective for s in range(3)])

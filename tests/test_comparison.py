@@ -499,6 +499,8 @@ def test_corrections_by_hand(correction, expected):
     assert_allclose(correct_p_values([0.01, 0.04, 0.03, 0.5], correction), expected, rtol=1e-12)
     with_nan = correct_p_values([0.01, np.nan, 0.04, 0.03, 0.5], correction)
     assert_allclose(with_nan[[0, 2, 3, 4]], expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="correction must be 'holm', 'bonferroni', 'bh' or None"):
+        correct_p_values([0.5], "sidak")
 
 
 P_VALUES = arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1))
