@@ -212,17 +212,24 @@ def few_features():
     return Dataset.of(X, data.y, qid=data.qid)
 
 
-def text(seed=0, n_rows=300, n_features=2000):
+def text():
     """Sparse rows of many features, few of which matter."""
-    rng = np.random.default_rng(seed)
-    X = sparse.random_array((n_rows, n_features), density=0.01, rng=rng, format="csr")
-    w = np.zeros(n_features)
-    w[rng.choice(n_features, 30, replace=False)] = rng.normal(size=30) * 3
-    scores = X @ w + 0.3 * rng.normal(size=n_rows)
-    return Dataset.of(X, np.digitize(scores, [0.2, 0.8]), qid=np.arange(n_rows) // 30)
+    rng, w = np.random.default_rng(0), np.zeros(2000)
+    X = sparse.random_array((300, 2000), density=0.01, rng=rng, format="csr")
+    w[rng.choice(2000, 30, replace=False)] = rng.normal(size=30) * 3
+    scores = X @ w + 0.3 * rng.normal(size=300)
+    return Dataset.of(X, np.digitize(scores, [0.2, 0.8]), qid=np.arange(300) // 30)
 
 
-PROBLEMS = {"few": few_features(), "many": text(7, 400, 900)}
+def many_features():
+    """More of them get a weight than the Hessian is written down for."""
+    rng = np.random.default_rng(7)
+    X = sparse.random_array((400, 900), density=0.05, rng=rng, format="csr")
+    labels = np.digitize(X @ rng.normal(size=900) + 0.3 * rng.normal(size=400), [-0.5, 0.5])
+    return Dataset.of(X, labels, qid=rng.integers(0, 8, 400))
+
+
+PROBLEMS = {"few": few_features(), "many": many_features()}
 every_data = pytest.mark.parametrize("name", PROBLEMS)
 
 

@@ -180,23 +180,25 @@ def test_what_makes_no_sense_is_refused(client):
 def test_workers_that_join_get_their_share_of_the_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(clients_module, "_LOOK", 0.0)
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 9)
+        chunks, alone = gathered(client, 9), gathered(client, 9)
         shared = DaskChunks(chunks.watch, chunks.chunks, is_shared=True)
-        assert np.array_equal(chunks.total(scaled, W), expected(9))
-        assert len(set(chunks.each(where))) == 1
+        for one in (chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            assert len(set(one.each(where))) == 1
         running.add_worker()
         client.wait_for_workers(2, timeout=120)
         given = set(chunks.chunks)
-        for both in (shared, chunks):
-            assert np.array_equal(both.total(scaled, W), expected(9))
-            found = both.each(where)
+        for one in (shared, chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            found = one.each(where)
             assert sorted(map(found.count, set(found))) == [4, 5]
         assert len(given - set(shared.chunks)) == 4
         shared.release()
         assert {chunk.status for chunk in chunks.chunks} == {"finished"}
         running.workers[1].kill()  # what has moved is made again where it was
-        assert np.array_equal(chunks.total(scaled, W), expected(9))
-        chunks.release()
+        for one in (chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            one.release()
 
 
 # ---- clusters that end ---------------------------------------------------------------------------
