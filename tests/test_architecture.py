@@ -174,6 +174,13 @@ def test_files_are_written_in_one_way():
     assert found == OF_A_SCRATCH | {"system/durable.py"}
 
 
+def test_pickles_measure_and_send_and_are_no_files():
+    """Who can write a pickle can run a program here."""
+    users = {path for path in PACKAGE.rglob("*.py") if "pickle." in path.read_text()}
+    names = {path.relative_to(PACKAGE).as_posix() for path in users}
+    assert names == {"judging/candidates.py", "dask/inputs.py"}
+
+
 def test_nothing_has_a_name_that_says_nothing():
     folders = ("src", "core", "bindings", "tests", "benchmarks", "reproduce")
     names = {p for folder in folders for p in (ROOT / folder).rglob("*")}

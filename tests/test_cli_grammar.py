@@ -11,7 +11,7 @@ import pytest
 import linrank
 from cli_files import write_svmlight
 from linrank.cli.main import COMMANDS, _command, main
-from linrank.cli.options import KINDS, flags_in, flags_of
+from linrank.cli.options import KINDS, Rule, flags_in, flags_of
 from linrank.cli.train import GROUPS
 from linrank.data.synthetic import make_ranking
 from linrank.judging.inspect import best_feature
@@ -315,6 +315,20 @@ def test_an_option_of_another_method_is_refused_with_its_owners(command, method,
 def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, cli):
     name = flags_in(GROUPS[group])[0]
     assert f"{name} belongs to --method " in line(cli, "train", "--method", method, name)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_rules_are_of_options_that_there_are(command):
+    """One that no method has would be passed over in silence."""
+    methods = {"train": METHODS, "tune": SEARCHED}.get(command, ["ranksvm"])
+    more = [["--method", name] if len(methods) > 1 else [] for name in methods]
+    parsers = [_command([command, *arguments])[1] for arguments in more]
+    actions = [action for parser in parsers for action in parser._actions]
+    known = {name for a in actions for name in (*a.option_strings, a.dest.upper())}
+    for line in filter(None, "\n".join(parser.rules for parser in parsers).splitlines()):
+        rule = Rule.parse(line)
+        assert rule.verb in ("needs", "excludes"), line
+        assert {rule.option, *rule.others} <= known, line
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEARCHED])

@@ -15,7 +15,8 @@ import pytest
 
 from cli_files import COMMAND, interrupted, run_code, start
 from linrank.cli import console as console_module
-from linrank.cli.console import Console
+from linrank.cli import files as files_module
+from linrank.cli.console import Console, json_report
 from linrank.cli.files import write_lines
 from linrank.cli.main import COMMANDS, main
 from linrank.methods.base import METHODS
@@ -38,6 +39,38 @@ def test_everything_through_pipes(files):
     measured = run(["evaluate", files["valid"], "-", "-m", "map"], input=predicted.stdout)
     assert measured.returncode == 0
     assert "map" in measured.stdout
+
+
+def test_reports_are_json_whatever_is_in_them():
+    facts = {"n": np.int64(3), "mean": np.float32(0.5), "none": np.nan, "all": (np.inf, ["é"])}
+    told = json.loads(json_report("test", facts), parse_constant=pytest.fail)
+    assert {"n": 3, "mean": 0.5, "none": None, "all": [None, ["é"]]}.items() <= told.items()
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        json_report("test", {"place": {1, 2}})
+
+
+def test_scores_are_read_at_once_and_a_bad_line_is_found(tmp_path, monkeypatch):
+    path = tmp_path / "scores.txt"
+    path.write_text("1\n2.5\nx\n")
+    with pytest.raises(ValueError, match=r"scores.txt:3: expected one finite score, got 'x'"):
+        files_module.read_scores(str(path))
+    path.write_text("1\n2.5\n")
+    monkeypatch.setattr(files_module, "suppress", None)  # no line is looked at by itself
+    assert files_module.read_scores(str(path)).tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *console_module.SIGNALS])
+def test_signals_are_held_for_any_handler(number):
+    """One who calls main() may have a handler, which would interrupt half a batch."""
+    came = []
+    before = signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        with console_module.hold_signals():
+            signal.raise_signal(number)
+            assert came == []
+        assert came == [number]
+    finally:
+        signal.signal(number, before)
 
 
 def test_standard_output_by_its_file_name(files):

@@ -15,7 +15,7 @@ from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import contestants
 from linrank.judging.contest import Entry, chosen_parameters
-from linrank.judging.runner import Outcome
+from linrank.judging.runner import Outcome, estimate_seconds
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
@@ -325,6 +325,15 @@ def test_a_method_that_fails_on_a_fold_has_no_result(parts):
     assert [o.status for o in entry.outcomes] == ["failed", "failed", "done", "done"]
     assert not entry.has_result
     assert entry.remark.startswith("2 of 4 folds, fold 1 first: failed: RuntimeError: an odd")
+
+
+def test_the_time_left_is_estimated_by_what_methods_took_before():
+    assert estimate_seconds([("a", 0.0)], {}, 1) is None
+    took = {"a": [2.0, 4.0], "b": [10.0]}  # of one that has not ended: 6.5 seconds
+    waiting = [("a", 1.0), ("b", 0.0), ("c", 0.0)]
+    assert estimate_seconds(waiting, took, 2) == pytest.approx((2.0 + 10.0 + 6.5) / 2)
+    assert estimate_seconds([("a", 50.0)], took, 2) == 0.0
+    assert estimate_seconds([("c", 60.0)], took, 1) == 60.0
 
 
 def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):

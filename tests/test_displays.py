@@ -564,7 +564,7 @@ def test_pictures_are_elements_of_xml(pictures):
         assert (title.tag, desc.tag) == (f"{NAMESPACE}title", f"{NAMESPACE}desc")
         assert (title.text, desc.text) == (CASES[name].title, CASES[name].description)
         assert root.get("role") == "img"
-        assert root.get("aria-labeledby") == f"{title.get('id')} {desc.get('id')}"
+        assert root.get("aria-labelledby") == f"{title.get('id')} {desc.get('id')}"
 
 
 def test_pictures_refer_to_nothing_outside(pictures):
@@ -583,7 +583,7 @@ def test_ids_are_unique_across_pictures_and_all_are_found(pictures):
     for svg in pictures.values():
         own = set(re.findall(r'\bid="([^"]*)"', svg))
         used = set(re.findall(r"(?:href=\"|url\()#([\w-]+)", svg))
-        labeled = set(re.search(r'aria-labeledby="([^"]*)"', svg)[1].split())
+        labeled = set(re.search(r'aria-labelledby="([^"]*)"', svg)[1].split())
         assert used | labeled == own
 
 

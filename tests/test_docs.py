@@ -251,3 +251,14 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path, capsys):
     with pytest.raises(SystemExit):
         demo.main([str(tmp_path / "file")])
     assert "is a file; name a folder" in capsys.readouterr().err
+
+
+def test_a_folder_with_files_of_others_is_left_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "COMMANDS", ())
+    (tmp_path / "own" / "train").mkdir(parents=True)
+    with pytest.raises(SystemExit):
+        demo.main([str(tmp_path / "own")])
+    assert "own has other files in it; name a new folder" in capsys.readouterr().err
+    assert list((tmp_path / "own" / "train").iterdir()) == []
+    for _ in range(2):  # its own folder takes it again
+        assert demo.main([str(tmp_path / "made")]) == 0

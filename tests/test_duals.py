@@ -564,6 +564,21 @@ def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     assert found.n_pairs.sum() == len(listed)
 
 
+def test_of_very_many_pairs_a_sample_is_looked_at(monkeypatch):
+    scores, labels = np.random.default_rng(0).normal(size=300), np.arange(300) % 3
+    whole = support_of(scores, labels)
+    assert whole.n_total == len(whole.alpha) == 30_000
+    monkeypatch.setattr(analysis, "_LOOKED_AT", 29_999)
+    monkeypatch.setattr(analysis, "_SAMPLE", 3000)
+    some = support_of(scores, labels)
+    assert some.n_total == 30_000
+    assert some.n_pairs.sum() == len({tuple(pair) for pair in some.rows.tolist()}) == 3000
+    alpha = dict(zip(map(tuple, whole.rows.tolist()), whole.alpha.tolist(), strict=True))
+    assert [alpha[i, j] for i, j in some.rows.tolist()] == some.alpha.tolist()
+    assert some.support_share == pytest.approx(whole.support_share, abs=0.05)
+    assert "of 3,000 of 30,000 pairs" in repr(some)
+
+
 @pytest.mark.parametrize("is_adjacent", [False, True])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_a_linear_model_has_the_duals_of_its_matrix(loss, is_adjacent):

@@ -341,6 +341,20 @@ def test_other_files_links_and_pipes_are_left_alone(tmp_path):
     sweep(str(tmp_path / "none"))
 
 
+def test_a_nameless_file_that_a_kill_left_its_name_is_swept(tmp_path, monkeypatch):
+    with durable.nameless_file(str(tmp_path)) as file:
+        assert os.listdir(tmp_path) == []
+        file.write(b"x")
+        assert file.seek(0) == 0
+        assert file.read() == b"x"
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.os, "unlink", lambda name: None)  # as if it were killed before
+        durable.nameless_file(str(tmp_path)).close()
+    assert len(os.listdir(tmp_path)) == 1
+    sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
 def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
     """A file is locked a moment after it was made; whoever loses it in between makes another."""
     stop = threading.Event()

@@ -211,7 +211,7 @@ X3, Y3 = np.arange(6.0).reshape(3, 2), [0, 1, 2]
         ({}, {"qid": [0, 0, 0], "X_val": X3, "y_val": Y3}, ValueError, "has no .* pass qid_val"),
         ({}, {"X_val": X3[:, :1], "y_val": Y3}, ValueError, "1 features, the training rows 2"),
         ({}, {"qid": [0, 0, 0], "group": [3]}, ValueError, "not both"),
-        ({}, {"qid": [0, 1, 2]}, NoPairsError, "none of the 3 queries has two different labels"),
+        ({}, {"qid": [0, 1, 2]}, NoPairsError, "each of the 3 query ids occurs once"),
         ({}, {"sample_weight": [1, -1, 1]}, ValueError, "sample_weight must be >= 0"),
         ({}, {"query_weight": [1, 2, 2]}, ValueError, "1 and 2 within query 0; .*sample_weight"),
         ({}, {"query_weight": [1, 2]}, ValueError, "2 elements; .* each of 1 queries .* 3 rows"),

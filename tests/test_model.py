@@ -19,7 +19,7 @@ from scipy import sparse
 
 from any_models import assert_same, kernel_models, linear_models, sparse_models
 from hypothesis_profiles import examples
-from linrank import KernelModel, LinearModel, load_model, make_ranking
+from linrank import KernelModel, LinearModel, ModelFormatError, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.models import file as model_file
@@ -71,11 +71,10 @@ def test_coefficients_are_written_in_the_shorter_form(model):
     assert json.dumps(written) == min(full, short, key=len)
 
 
-@pytest.mark.parametrize("kind", ["short", "names", "factors", "half", "beyond"])
+@pytest.mark.parametrize("kind", ["short", "names", "factors", "half"])
 def test_what_is_neither_short_nor_sparse_is_packed(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(model_file, "MAX_LISTED", 1000)
-    monkeypatch.setattr(model_file, "MAX_SPARSE", 20_000)
-    n = 20_001 if kind == "beyond" else 3000 if kind == "short" else 1001
+    n = 3000 if kind == "short" else 1001
     coef = np.zeros(n)
     coef[:: 1 if kind == "names" else 2 if kind == "half" else n] = 1 / 3
     coef[-1] = -0.0
@@ -88,13 +87,27 @@ def test_what_is_neither_short_nor_sparse_is_packed(tmp_path, monkeypatch, kind)
     assert_same(model, load_model(tmp_path / "m.json"))
 
 
-def test_a_model_that_no_file_can_hold_is_refused(monkeypatch):
-    monkeypatch.setattr(model_file, "MAX_BYTES", 700)
-    with pytest.raises(ValueError, match="bytes as a file, more than 700; train it on fewer"):
-        LinearModel(np.full(100, 1 / 3)).to_json()
-    monkeypatch.setattr(model_file, "MAX_NAMES", 1)
-    with pytest.raises(ValueError, match="at most 1 feature names, not 2"):
-        LinearModel([1.0, 2.0], ["a", "b"]).to_json()
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("MAX_BYTES", r"bytes is more than there is free memory for \(100\); .* or load it where"),
+        ("MAX_VALUES", "more than 100 values"),
+        ("MAX_SPARSE", "1002 entries, and there is free memory for 100; .* or load it where"),
+    ],
+)
+def test_what_is_saved_is_read_where_there_is_memory(tmp_path, monkeypatch, limit, message):
+    """Models of any size are saved; the limits of files of strangers grow with the memory."""
+    coef = np.zeros(501)
+    coef[500] = 0.5
+    names = [f"f{j}" for j in range(501)] if limit == "MAX_VALUES" else None
+    model = LinearModel(coef, names, Scaling("standard", coef))
+    monkeypatch.setattr(model_file, limit, 100)
+    model.save(tmp_path / "m.json")
+    monkeypatch.setattr(model_file, "available", lambda: 0)
+    with pytest.raises(ModelFormatError, match=message):
+        load_model(tmp_path / "m.json")
+    monkeypatch.setattr(model_file, "available", lambda: 100_000)
+    assert_same(model, load_model(tmp_path / "m.json"))
 
 
 def test_saving_through_a_link_keeps_the_link_and_the_usual_permissions(tmp_path):

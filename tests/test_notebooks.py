@@ -212,11 +212,28 @@ def test_arguments_of_other_libraries_may_have_their_defaults(data):
 
 
 @pytest.mark.parametrize(
+    ("ranker", "theirs"),
+    [
+        (RankSVM(C=0.01), {"eval_metric": "ndcg", "eval_at": [10], "verbose": 0}),
+        (RankSVM(C=0.01, scoring="map", verbose=1), {"eval_metric": "map", "verbose": True}),
+        (RankSVM(early_stopping=True, n_iter_no_change=7), {"early_stopping_rounds": 7}),
+        (RankSVMCV(Cs=[0.1], cv=2), {"eval_metric": "ndcg@10"}),
+    ],
+)
+def test_arguments_of_other_libraries_may_say_what_parameters_say(data, ranker, theirs):
+    own = {"qid": data.qid}
+    if getattr(ranker, "early_stopping", False):
+        own |= {"eval_set": [(data.X, data.y)], "eval_qid": [data.qid]}
+    ranker.fit(data.X, data.y, **own, **theirs)
+
+
+@pytest.mark.parametrize(
     ("given", "told"),
     [
         ({"eval_at": [1, 3, 5]}, r"no eval_at; .*RankSVM\(scoring='ndcg@10'\)"),
         ({"eval_metric": "map"}, r"no eval_metric; .*RankSVM\(scoring='ndcg@10'\)"),
         ({"eval_metric": ["ndcg"]}, "no eval_metric; "),
+        ({"eval_at": False}, "no eval_at; "),
         ({"early_stopping_rounds": 9}, r"early_stopping=True, n_iter_no_change=9\)"),
         ({"callbacks": [print]}, r"no callbacks; pass RankSVM\(callback=function\)"),
         ({"verbose": True}, r"no verbose; pass RankSVM\(verbose=True\)"),

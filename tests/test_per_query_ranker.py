@@ -391,12 +391,13 @@ def bad_value(value):
     [
         (np.ones((119, 2)), "X has 120 rows but Y has 119$"),
         (np.ones((2, 120)), "X has 120 rows but Y has 2; it looks transposed: pass Y.T"),
-        (np.ones(120), "Expected 2D array, got 1D array instead(.|\n)*reshape"),
-        (np.ones((120, 0)), r"0 feature\(s\) \(shape=\(120, 0\)\)"),
+        (np.ones(120), r"2-D, rows × topics, got shape \(120,\); .* pass Y.reshape\(-1, 1\)"),
+        (np.ones((120, 0)), "Y has no column; give at least one topic"),
         (None, "Y is None"),
         (np.full((120, 2), "a"), "arrays of bytes/strings"),
-        (bad_value(np.nan), "Input Y contains NaN"),
-        (sparse.csr_array(bad_value(np.inf)), "Input Y contains infinity"),
+        (bad_value(np.nan), r"Y contains NaN at row 7, column 1 \(topic 1\); labels must be fi"),
+        (pd.DataFrame(bad_value(np.nan), columns=["a", "b"]), r"column 1 \(topic 'b'\)"),
+        (sparse.csr_array(bad_value(np.inf)), r"infinity \(inf\) at row 7, column 1"),
         (pd.DataFrame({"a": ["x"] * 120, "b": 1}), "column 'a' of Y is not numeric"),
     ],
 )

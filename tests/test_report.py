@@ -65,6 +65,15 @@ class Reader(HTMLParser):
             self.text.append(data)
 
 
+# WAI-ARIA 1.2, section 6.5: a misspelled name does nothing.
+ARIA = """activedescendant atomic autocomplete braillelabel brailleroledescription busy checked
+colcount colindex colindextext colspan controls current describedby description details disabled
+dropeffect errormessage expanded flowto grabbed haspopup hidden invalid keyshortcuts label
+labelledby level live modal multiline multiselectable orientation owns placeholder posinset
+pressed readonly relevant required roledescription rowcount rowindex rowindextext rowspan selected
+setsize sort valuemax valuemin valuenow valuetext"""
+
+
 def assert_stands_alone(html):
     """Nothing is loaded and nothing runs, by the elements and by the style sheet."""
     reader = Reader(html)
@@ -72,6 +81,7 @@ def assert_stands_alone(html):
         assert tag not in {"script", "iframe", "object", "embed", "base", "form"}
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
+            assert not name.startswith("aria-") or re.search(rf"\b{name[5:]}\b", ARIA), (tag, name)
             if name in {"href", "src", "xlink:href", "action", "srcset", "data", "poster"}:
                 assert value.startswith(("#", "data:")), (tag, name, value)
     assert "@import" not in html
@@ -105,6 +115,9 @@ def test_headings_go_down_one_step_at_a_time_and_links_lead_somewhere(page):
     targets = [a["href"][1:] for tag, a in reader.elements if tag == "a"]
     assert targets
     assert set(targets) <= set(ids)
+    names = " ".join(a.get("aria-labelledby", "") for _, a in reader.elements).split()
+    assert set(names) <= set(ids)
+    assert len(names) > 3
 
 
 def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):

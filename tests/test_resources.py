@@ -70,8 +70,13 @@ def test_a_wrong_number_in_the_environment_is_refused(six_cores, wrong):
 
 
 def write(folder, quota):
+    """Version 1 has time and period in a file each, in the folder of the controller."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cpu.max").write_text(f"{quota}\n")
+    if "cpu" not in folder.parts:
+        (folder / "cpu.max").write_text(f"{quota}\n")
+        return
+    for name, number in zip(("quota", "period"), quota.split(), strict=True):
+        (folder / f"cpu.cfs_{name}_us").write_text(f"{number}\n")
 
 
 @pytest.mark.parametrize(
@@ -86,6 +91,11 @@ def write(folder, quota):
         # The path is that of the host, and only the root is mounted.
         ("0::/kubepods/pod7", {"": "50000 100000"}, 0.5),
         ("", {}, None),
+        # Version 1.
+        ("4:cpu,cpuacct:/pod\n1:name=systemd:/x", {"cpu/pod": "150000 100000"}, 1.5),
+        ("4:cpu,cpuacct:/host", {"cpu": "50000 100000"}, 0.5),
+        ("4:cpu:/pod\n0::/", {"cpu/pod": "-1 100000"}, None),
+        ("5:cpuset:/pod\n0::/", {"cpu/pod": "100000 100000"}, None),
     ],
 )
 def test_quotas_of_control_groups(tmp_path, membership, groups, expected):

@@ -245,7 +245,7 @@ APART, FLAT = ([0, 1, 2, 3], [1, 2, 3, 4]), ([0, 0, 2, 2], [1, 1, 2, 2])
 HALF, ZEROS = ([0, 0, 2, 3], [1, 1, 2, 2]), ([0, 1, 0, 0], [1, 1, 2, 2])
 MIXED = ([1, 2, 0], [1, 1, 2])
 NO_PAIR = [
-    (ALL_BUT_ROC, APART, {}, r"none of the 4 queries has two diff.*check that qid"),
+    (ALL_BUT_ROC, APART, {}, "each of the 4 query ids occurs once.*check that qid"),
     (ALL_BUT_ROC, FLAT, {}, "none of the 2 queries"),
     (ALL_BUT_ROC, HALF, {"keep": [True, False]}, "all 2 rows have the same label"),
     (ALL_BUT_ROC, HALF, {"keep": [False, False]}, "none of the 0 queries"),
@@ -258,8 +258,14 @@ TWO_LEVELS = ([0, 1],)
 BY_QUERY = {"labels": [0, 1], "query_weight": [1]}
 REFUSED = [
     (["roc"], TWO_LEVELS, {}, "pass labels"),
-    (["query-level", "rejection"], TWO_LEVELS, {"row_weight": [1, 2]}, "use sampling='pairs'"),
-    (["roc", "rejection"], TWO_LEVELS, BY_QUERY, "cannot weigh queries"),
+    (
+        ["query-level", "rejection"],
+        TWO_LEVELS,
+        {"row_weight": [1, 2]},
+        "draws the rows of a level alike and cannot weigh rows; use sampling='pairs'",
+    ),
+    (["roc"], TWO_LEVELS, BY_QUERY, "compares rows whatever their query and cannot weigh queries"),
+    (["rejection"], TWO_LEVELS, BY_QUERY, "draws all pairs alike and cannot weigh queries"),
     (["uniform"], TWO_LEVELS, {}, r"'pairs', 'query', .* got 'uniform'"),
     (["pairs"], TWO_LEVELS, {"row_weight": [1, -1]}, "row_weight must be >= 0"),
 ]

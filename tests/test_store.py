@@ -208,10 +208,10 @@ def test_a_store_that_fits_nowhere(tmp_path, monkeypatch):
     store = Store.of(tmp_path / "store", example(300))
     crowd(monkeypatch)
 
-    def full(**_):
+    def full(folder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(chunks.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(chunks, "nameless_file", full)
     with pytest.raises(MemoryError, match=r"more than half of the 100 B .* within a memory_limit"):
         store.dataset()
     assert os.listdir(tmp_path) == ["store"]

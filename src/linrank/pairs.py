@@ -185,6 +185,11 @@ def no_pairs_message(queries: Queries) -> str:
             f"all {queries.n_rows} rows have the same label, so no pair can be formed; "
             "check the labels"
         )
+    if 0 < queries.n_queries == queries.n_rows:
+        return (
+            f"each of the {queries.n_queries} query ids occurs once, so no row can be compared "
+            "with another; check that qid is not a row id"
+        )
     return (
         f"none of the {queries.n_queries} queries has two different labels; "
         "check that qid is not a row id and that labels vary inside a query"

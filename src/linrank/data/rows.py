@@ -107,8 +107,18 @@ class ColumnStatistics:
             raise ValueError(f"n_columns must be at least {self.n_columns}, got {n_columns}")
         # Without weight no value counts, not even these.
         edge = 0.0 if self.weight > 0.0 else np.inf
-        added = iter((0.0, 0.0, edge, -edge, 0))
-        return self._map(lambda a: np.append(a, np.full(n_new, next(added), a.dtype)))
+
+        def append(values: Array, value: float) -> Array:
+            return np.append(values, np.full(n_new, value, values.dtype))
+
+        return replace(
+            self,
+            mean=append(self.mean, 0.0),
+            variance=append(self.variance, 0.0),
+            low=append(self.low, edge),
+            high=append(self.high, -edge),
+            n_nonzero=append(self.n_nonzero, 0),
+        )
 
     def _map(self, change: Callable[[Array], Array]) -> ColumnStatistics:
         """The same rows, every array of numbers by column changed alike."""

@@ -222,22 +222,22 @@ def _count(pairs: Pairs) -> int:
 # ---- errors -------------------------------------------------------------------------------------
 
 
-_WEIGHS = {  # which weights each sampling can honor
-    "pairs": ("rows", "queries"),
-    "query": ("rows", "queries"),
-    "query-level": ("queries",),
-    "roc": ("rows",),
-    "rejection": (),
+_UNWEIGHED = {  # why a sampling cannot honor the weights of rows or queries
+    ("query-level", "rows"): "draws the rows of a level alike",
+    ("rejection", "rows"): "draws the rows of a level alike",
+    ("rejection", "queries"): "draws all pairs alike",
+    ("roc", "queries"): "compares rows whatever their query",
 }
 
 
 def _check_weights(sampling: str, u: Array | None, c: Array | None) -> None:
     """Refuse weights that a sampling cannot honor."""
     for of, weights in (("rows", u), ("queries", c)):
-        if weights is not None and of not in _WEIGHS[sampling]:
+        reason = _UNWEIGHED.get((sampling, of))
+        if weights is not None and reason is not None:
             raise ValueError(
-                f"sampling={sampling!r} cannot weigh {of}; use sampling='pairs', or leave the "
-                f"weights of {of} out"
+                f"sampling={sampling!r} {reason} and cannot weigh {of}; use sampling='pairs', or "
+                f"leave the weights of {of} out"
             )
 
 
