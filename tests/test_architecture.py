@@ -6,12 +6,12 @@ import ast
 import functools
 import graphlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from cli_files import run_code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "linrank"
@@ -174,17 +174,10 @@ def includes(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
-def test_core_knows_neither_python_nor_streams(path):
+def test_core_knows_neither_python_nor_streams_and_starts_threads_in_one_place(path):
     banned = re.compile(r"Python\.h|nanobind|pybind|numpy|iostream|fstream|omp\.h")
     assert [i for i in includes(path) if banned.search(i)] == []
-
-
-@pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
-def test_threads_start_in_one_place(path):
-    if path.name == "parallel.cpp":
-        assert "thread" in includes(path)
-    else:
-        assert {"thread", "future"} & set(includes(path)) == set()
+    assert bool({"thread", "future"} & set(includes(path))) == (path.name == "parallel.cpp")
 
 
 # Where files of a scratch folder are written, which nobody else sees.
@@ -223,7 +216,6 @@ def test_nothing_has_a_name_that_says_nothing():
 def test_the_command_line_starts_without_scipy_and_scikit_learn(statement):
     """Importing scikit-learn alone takes longer than training on a small set."""
     code = f"{statement}; import sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "joblib"}
     heavy |= {"dask", "distributed"}
-    assert heavy & set(run.stdout.split()) == set()
+    assert heavy & set(run_code(code).split()) == set()

@@ -1,7 +1,5 @@
 """The buffer of a stream: which pairs a batch makes, what is forgotten, within which memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 

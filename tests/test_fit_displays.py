@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from display_cases import HISTORY
 from dual_values import support_of
 from linrank import (
     ConvergenceDisplay,
@@ -19,6 +18,7 @@ from linrank import (
 )
 from linrank.search.tuning import Tuning
 from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVMCV, SGDRanker, ranksvm_path
+from test_displays import HISTORY
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.losses.base import Hinge
 from linrank.stochastic.samplers import PairSampler, pair_sampler
-from test_descend import check_interrupt
+from test_descent import check_interrupt
 
 Probabilities = dict[tuple[int, int], float]
 

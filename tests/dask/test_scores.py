@@ -1,21 +1,121 @@
-"""Measures of distributed scores: to the last bit those of memory."""
-
-from __future__ import annotations
+"""Scores on a cluster, and their measures: to the last bit those of memory."""
 
 import re
 
 import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, as_dataframe, as_delayed, ranking
+from distributed_data import PLAIN_FORMS, cuts, in_blocks, ranking
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal, assert_equal
 
 import linrank
+import linrank.dask
 from linrank.dask import evaluate
+from linrank.dask.scoring import predict
+from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
+from linrank.io.store.store import Store
 from linrank.metrics.evaluate import mean_of
+
+DATA = ranking(seed=2)
+MODEL = linrank.LinearModel([1.0, -2.0, 0.5, 0.25])
+BY_QUERY = linrank.LinearModel([1.0, -2.0, 0.5, 0.25], scaling=Scaling("query"))
+
+
+@pytest.fixture
+def alone():
+    """Without a cluster: what is lazy runs wherever dask is told to."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@dask.delayed
+def fails():
+    raise RuntimeError("computed")
+
+
+@pytest.mark.parametrize("form", PLAIN_FORMS)
+def test_scores_are_those_in_memory(alone, form):
+    scores = predict(MODEL, PLAIN_FORMS[form](DATA, 3).X)
+    assert isinstance(scores, da.Array)
+    assert scores.numblocks == (3,)
+    if form in ("arrays", "sparse arrays", "column chunks"):
+        assert scores.chunks == (cuts(len(DATA.y), 3),)
+    assert_array_equal(scores.compute(), MODEL.predict(DATA.X))
+
+
+def test_scores_on_a_cluster(client, tmp_path):
+    futures = client.scatter(in_blocks(DATA.X, 3))
+    assert_array_equal(predict(MODEL, futures).compute(), MODEL.predict(DATA.X))
+    store = Store.write(tmp_path / "store", *DATA[:2], qid=DATA.qid, chunk_bytes=400)
+    scores = predict(MODEL, store)
+    assert scores.chunks == (tuple(chunk.rows.stop - chunk.rows.start for chunk in store.chunks),)
+    assert_array_equal(scores.compute(), MODEL.predict(store.dataset().X))
+
+
+def test_empty_partitions_have_no_scores(alone):
+    blocks = [dask.delayed(X) for X in (DATA.X[:0], DATA.X)]
+    assert_array_equal(predict(MODEL, blocks).compute(), MODEL.predict(DATA.X))
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5, 17])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_model_that_scales_within_queries_sees_them_whole(alone, n_parts, shuffled):
+    """Split queries meet for their ranges; the scores stand where the rows do."""
+    data = ranking(20, seed=4, shuffled=shuffled)
+    lazy = data.arrays(n_parts)
+    scores = predict(BY_QUERY, lazy.X, lazy.qid)
+    assert scores.chunks == lazy.y.chunks
+    assert_array_equal(scores.compute(), BY_QUERY.predict(data.X, qid=data.qid))
+
+
+def test_it_takes_ids_of_every_form(alone):
+    X, y, qid = (in_blocks(v, 3) for v in DATA[:3])
+    datasets = [Dataset.of(a, b, qid=c) for a, b, c in zip(X, y, qid, strict=True)]
+    tables = in_blocks(DATA.table().drop(columns=["label", "u"]), 3)
+    for blocks, ids in (
+        (datasets, None),
+        (list(zip(X, y, qid, strict=True)), None),
+        (tables, "query"),
+        ([X[0][:0], *X], [qid[0][:0], *qid]),
+    ):
+        given = [dask.delayed(v) for v in ids] if isinstance(ids, list) else ids
+        scores = predict(BY_QUERY, [dask.delayed(b) for b in blocks], given)
+        assert_array_equal(scores.compute(), BY_QUERY.predict(DATA.X, qid=DATA.qid))
+    with pytest.raises(ValueError, match=r"partition \d: this model scales every feature"):
+        predict(BY_QUERY, DATA.arrays(3).X)
+
+
+def test_nothing_runs_before_it_is_asked_and_rows_are_not_read_to_look_at_ids(alone):
+    for scores in (
+        predict(MODEL, [fails()]),
+        predict(BY_QUERY, [fails()], [dask.delayed(DATA.qid)]),
+    ):
+        with pytest.raises(RuntimeError, match="computed"):
+            scores.compute()
+
+
+def test_a_partition_with_other_columns_is_named(alone):
+    blocks = [dask.delayed(X) for X in (DATA.X, DATA.X[:, :3])]
+    with pytest.raises(ValueError, match="partition 1: the rows have 3 features, the model 4"):
+        predict(MODEL, blocks).compute()
+    with pytest.raises(TypeError, match=r"X is a numpy\.ndarray, which is not distributed"):
+        predict(MODEL, DATA.X)
+
+
+def test_the_score_of_a_ranker_is_computed_by_its_own_client(client):
+    data = ranking(20)
+    parts = data.arrays(2)
+    ranker = parts.fit(linrank.dask.RankSVM(client=client, patience=2))
+    local = ranker.to_local().score(data.X, data.y, qid=data.qid)
+    # The client in force has nobody to work.
+    with distributed.Client(processes=False, n_workers=0, dashboard_address=":0"):
+        assert ranker.score(parts.X, parts.y, qid=parts.qid) == pytest.approx(local, abs=1e-15)
+
 
 METRICS = (
     *("ndcg@3", "mean_ndcg", "map", "mrr", "p@2", "err", "err(y_max=4)@2", "auc", "kendall_tau"),
@@ -52,7 +152,7 @@ def scored(seed=0, *, shuffled=False):
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_measures_are_those_in_memory(client, n_parts, shuffled):
     data, scores = scored(n_parts, shuffled=shuffled)
-    lazy = as_dask_arrays(data, n_parts)
+    lazy = data.arrays(n_parts)
     found = evaluate(lazy.y, da.from_array(scores, chunks=9), qid=lazy.qid, metrics=METRICS)
     expected = linrank.evaluate(data.y, scores, qid=data.qid, metrics=METRICS)
     assert_same(found, expected)
@@ -61,7 +161,7 @@ def test_measures_are_those_in_memory(client, n_parts, shuffled):
 @pytest.mark.parametrize("convention", ["letor", "trec_eval", "xgboost", "sklearn"])
 def test_conventions_break_ties_as_in_memory(client, convention):
     data, scores = scored(3, shuffled=True)
-    lazy = as_dask_arrays(data, 4)
+    lazy = data.arrays(4)
     options = {"metrics": ["ndcg@5", "map"], "convention": convention}
     whole = linrank.evaluate(data.y, scores, qid=data.qid, **options)
     assert_same(evaluate(lazy.y, scores, qid=lazy.qid, **options), whole)
@@ -77,15 +177,15 @@ def test_blocks_infinite_scores_and_columns_of_a_dataframe(client):
     data, scores = scored(6, shuffled=True)
     scores[::7], scores[3::7] = np.inf, -np.inf
     expected = linrank.evaluate(data.y, scores, qid=data.qid)
-    lazy = as_delayed(data._replace(weight=scores), 3)
+    lazy = data._replace(weight=scores).delayed(3)
     assert_same(evaluate(lazy.y, lazy.weight, qid=lazy.qid, client=client), expected)
-    lazy = as_dataframe(data._replace(weight=scores), 4).X
+    lazy = data._replace(weight=scores).dataframe(4).X
     assert_same(evaluate(lazy["label"], lazy["u"], qid=lazy["query"]), expected)
 
 
 def test_empty_partitions_take_no_part(client):
     data, scores = scored(7)
-    lazy = as_dask_arrays(data._replace(weight=scores), 3)
+    lazy = data._replace(weight=scores).arrays(3)
     kept, mine = lazy.qid == data.qid[-1], data.qid == data.qid[-1]
     found = evaluate(lazy.y[kept], lazy.weight[kept], qid=lazy.qid[kept])
     assert_same(found, linrank.evaluate(data.y[mine], scores[mine], qid=data.qid[mine]))

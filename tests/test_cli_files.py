@@ -1,14 +1,21 @@
-"""Commands on tables: which column is what, features by name, missing values, notes."""
+"""Commands on tables, stores and conversions: which column is what, features by name, notes."""
 
-from __future__ import annotations
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from numpy.testing import assert_array_equal
 
 import linrank
-from linrank import Dataset
+from linrank import Dataset, Store, load, load_model
 from linrank.cli.main import main
 from linrank.cli.options import FORMATS
 from linrank.data.synthetic import make_ranking
@@ -215,3 +222,148 @@ def test_a_store_trains_as_the_table_that_it_was_made_of(gaps, tmp_path, policy,
     other = "mean" if policy == "zero" else "zero"
     err = cli(f"train {store} {model} --missing {other}", status=1).err
     assert f"by --missing {policy} before; leave it out" in err
+
+
+# ---- stores, and training within a limit of memory -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    data = linrank.make_ranking(n_queries=80, n_features=5, random_state=0)
+    path = tmp_path_factory.mktemp("stores") / "store"
+    return Store.write(path, data.X, data.y, qid=data.qid, chunk_bytes=5_000)
+
+
+@pytest.mark.parametrize("options", ["", "--method domination", "--method sgd"])
+def test_every_command_takes_a_store_in_the_place_of_its_text(files, tmp_path, options, cli):
+    store, model, found = tmp_path / "store", tmp_path / "m.json", []
+    cli(f"convert {{train}} {store} --chunk-size 2kB -q", **files)
+    assert Store(store).n_chunks > 3
+    for data in (files["train"], store):
+        cli(f"train {data} {model} {options} -q")
+        scores = cli(f"predict {data} {model} -q").out
+        measures = cli(f"evaluate {data} --model {model} --json").json["metrics"]
+        shown = {**cli(f"inspect {data} --json").json, "source": ""}
+        found.append((load_model(model).coef.tolist(), scores, measures, shown))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranker"),
+    [
+        ("--C 0.1", linrank.RankSVM(C=0.1)),
+        ("--loss hinge --scale standard", linrank.RankSVM(loss="hinge", scale="standard")),
+        ("--method domination --penalty l2 --alpha 2", linrank.DominationRanker("l2", 2.0)),
+        (
+            "--method sgd --n-steps 5000 --seed 3 --passes 2",
+            linrank.SGDRanker(n_steps=5000, random_state=3, passes=2),
+        ),
+    ],
+)
+def test_within_a_limit_it_trains_what_the_estimator_trains(flags, ranker, store, tmp_path, cli):
+    line = f"train {store.path} {tmp_path / 'm.json'} --memory-limit 64GB --json {flags}"
+    told, found = cli(line).json, load_model(tmp_path / "m.json")
+    fitted = ranker.set_params(memory_limit="64GB").fit(store)
+    assert_array_equal(found.coef, fitted.coef_)
+    assert told["data"]["chunks"] == store.n_chunks > 1
+    expected = {"n_rows": store.n_rows, "n_queries": 80, "n_pairs": fitted.n_pairs_}
+    assert {name: found.training[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("limit", [None, "2GB"])
+@pytest.mark.parametrize(
+    ("flags", "ranker"),
+    [
+        ("--Cs 0.01,0.1,1", linrank.RankSVMCV([0.01, 0.1, 1.0], cv=3)),
+        (
+            "--method domination --penalty l2 --n-alphas 3",
+            linrank.DominationRankerCV("l2", n_alphas=3, cv=3),
+        ),
+    ],
+)
+def test_tune_chooses_what_the_estimator_chooses(flags, ranker, limit, store, tmp_path, cli):
+    asked = "" if limit is None else f"--memory-limit {limit}"
+    line = f"tune {store.path} -o {tmp_path / 'm.json'} {flags} --folds 3 --json {asked}"
+    told, fitted = cli(line).json, ranker.set_params(memory_limit=limit).fit(store)
+    np.testing.assert_allclose(told["path"]["scores"], fitted.scores_)
+    np.testing.assert_allclose(load_model(tmp_path / "m.json").coef, fitted.coef_)
+    assert told["data"].get("chunks", 0) == (0 if limit is None else store.n_chunks)
+
+
+# ---- convert -------------------------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-m", "linrank", "convert"]
+
+
+def test_a_file_becomes_a_store(files, tmp_path, cli):
+    store, data = tmp_path / "store", load(files["train"])
+    out, err = cli(f"convert {files['train']} {store} --json")
+    report = json.loads(out)
+    assert (report["rows"], report["features"], report["passes"]) == (data.n_rows, 6, 1)
+    assert report["bytes_read"] == os.path.getsize(files["train"])
+    assert report["pairs"] == data.queries.n_pairs
+    assert err.startswith(f"read      {files['train']}: ")
+    assert f"wrote     {store}: {data.n_rows:,} rows, 40 queries" in err
+    assert_array_equal(Store(store).dataset().X, data.X)
+    assert Store(store).dtype == report["dtype"] == "float32"  # as linrank.load has it
+    err = cli(f"convert {files['valid']} {store}", status=1).err
+    assert "name another folder, or overwrite it (--force)" in err
+
+
+def test_options_reach_the_conversion(files, tmp_path, cli):
+    store, packed = tmp_path / "store", tmp_path / "valid.gz"
+    cli(f"convert {files['train']} {store} -q")
+    packed.write_bytes(gzip.compress(files["valid"].read_bytes()))
+    options = "--storage csr --dtype float64 --n-features 9 --index-base 0 --memory-limit 128MiB"
+    options += " --chunk-size 10kB -j 1 -q --force"
+    assert cli(f"convert {files['train']} {packed} {store} {options}").err == ""
+    found, data = Store(store), load(files["train"], dtype="float64", zero_based=True)
+    assert (found.storage, found.dtype, found.n_features) == ("csr", np.float64, 9)
+    assert (found.index_base, found.n_chunks > 1) == (0, True)
+    assert found.n_rows == data.n_rows + load(packed).n_rows
+
+
+def test_passes_are_told(tmp_path, cli):
+    path = tmp_path / "data"
+    path.write_text("1 qid:1 1:1\n" * 200_000 + "0 qid:2 1:1\n1 qid:1 1:3\n")
+    err = cli(f"convert {path} {tmp_path / 'store'} -v").err
+    assert "pass 2: a line asked for another layout or order" in err
+
+
+def test_files_of_any_format(files, tmp_path, cli):
+    data = load(files["train"])
+    previous = files["train"]
+    for name in ("a.parquet", "a.csv", "a.arrow", "a.store", "a.tsv.gz", "a.txt"):
+        out = cli("convert", previous, tmp_path / name, "--json")
+        report = json.loads(out.out)
+        assert (report["rows"], report["features"]) == (data.n_rows, 6)
+        assert f"wrote     {tmp_path / name}: " in out.err
+        previous = str(tmp_path / name)
+        assert load(previous).X.tobytes() == data.X.tobytes()
+    assert report["left_out"] == ["the names of the features"]
+    assert "note      svmlight has no place for the names of the features" in out.err
+    err = cli("convert", files["train"], previous, status=1).err
+    assert "is there already; name another, or overwrite it (--force)" in err
+    assert cli("convert", files["train"], previous, "--force", "-q").err == ""
+
+
+def test_standard_streams(files):
+    command = [*COMMAND, "-", "-", "--to"]
+    text, asked = files["train"].read_bytes(), {"capture_output": True, "check": True}
+    table = subprocess.run([*command, "parquet"], input=text, **asked)
+    back = subprocess.run([*command, "svmlight", "-q"], input=table.stdout, **asked)
+    found = load(io.BytesIO(back.stdout))
+    assert found.X.tobytes() == load(files["train"]).X.tobytes()
+    assert back.stderr == b""
+    assert b"wrote     -: parquet; dense float32" in table.stderr
+
+
+def test_labels_from_judgments(files, tmp_path, cli):
+    """A model of the labels as qrels is that of the labels, however the rows are read."""
+    qrels, model, wrong = (tmp_path / name for name in ("a.qrels", "model.json", "wrong.txt"))
+    cli(f"convert {files['train']} {qrels} -q")
+    cli(f"convert {files['train']} {tmp_path / 'store'} -q")
+    wrong.write_text(re.sub("^[^ ]+", "0", files["train"].read_text(), flags=re.MULTILINE))
+    for data in (files["train"], wrong, tmp_path / "store"):
+        cli(f"train {data} {model} --qrels {qrels} -q")
+        assert_array_equal(load_model(model).coef, load_model(files["model"]).coef)
