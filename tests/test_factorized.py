@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -10,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, _core, load_model
+from linrank import _core, load_model
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.data.synthetic import make_ranking
@@ -117,7 +119,9 @@ def test_says_why_it_stopped():
     assert train_factorized(data).stopped == "tolerance"
     short = train_factorized(data, max_iter=7, tol=1e-12)
     assert short.stopped == "max_iter"
-    assert "raise max_iter or tol" in short.message
+    assert re.search(
+        r"by [0-9.e-]+ of it after max_iter=7 epochs.* raise max_iter or tol", short.message
+    )
     # All factors at their bounds: no step is left, and that is the optimum.
     full = train_factorized(data, C=1e-9)
     assert (full.stopped, full.converged) == ("tolerance", True)
@@ -144,22 +148,15 @@ def test_an_objective_above_that_of_no_factors_has_not_converged():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_components": True}, ValueError, "n_components must be an integer >= 1, got True"),
         ({"n_components": 2**31}, ValueError, "n_components must be below"),
         ({"n_components": 2**31 - 1}, MemoryError, "use a smaller n_components"),
-        ({"C": float("nan")}, ValueError, "C must be a finite number > 0"),
-        ({"constraint": "sphere"}, ValueError, "constraint must be 'box' or 'ball', got 'sphere'"),
         ({"V0": np.zeros((3, 5))}, ValueError, r"V0 has shape \(3, 5\), expected"),
-        ({"V0": "nan"}, ValueError, "V0 has a NaN or infinite entry"),
-        ({"query_normalization": "rows"}, ValueError, "query_normalization must be .* got 'rows'"),
+        ({"V0": np.full((74, 5), np.nan)}, ValueError, "V0 has a NaN or infinite entry"),
     ],
 )
 def test_bad_options(options, error, message):
-    data = small()
-    if "V0" in options and isinstance(options["V0"], str):
-        options = {"V0": np.full((data.n_rows, 5), np.nan)}
     with pytest.raises(error, match=message):
-        train_factorized(data, **options)
+        train_factorized(small(), **options)
 
 
 def test_rows_too_large_for_doubles():
@@ -196,14 +193,6 @@ def check_factors(ranker, data=DATA):
     return factors.weights(V)
 
 
-@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
-def test_scaling_is_part_of_the_model(scale):
-    scaled = Scaling.fit(scale, RAW.rows).applied(RAW)
-    ranker = fit(data=RAW, scale=scale)
-    expected = scaled.X @ check_factors(ranker, scaled)
-    assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
-
-
 def test_early_stopping_keeps_the_factors_of_the_best_epoch():
     seen = []
     stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
@@ -212,12 +201,6 @@ def test_early_stopping_keeps_the_factors_of_the_best_epoch():
     assert len(seen) == len(values)  # not called for the epochs that are repeated
     assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
     assert_allclose(ranker.coef_, check_factors(ranker), rtol=1e-6, atol=1e-9)
-
-
-def test_too_few_epochs_are_warned_of():
-    told = r"FactorizedRankSVM did not converge: .* by [0-9.e-]+ of it after max_iter=9 epochs"
-    with pytest.warns(ConvergenceWarning, match=told):
-        fit(max_iter=9, tol=1e-12)
 
 
 def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):

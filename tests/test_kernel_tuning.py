@@ -313,9 +313,10 @@ def test_wrong_parameters(data, options, error, message):
 # ---- the estimator ------------------------------------------------------------------------------
 
 
-def test_a_matrix_of_kernel_values_is_pairwise():
-    tags = [KernelRankSVMCV(name).__sklearn_tags__().input_tags for name in ("precomputed", "rbf")]
-    assert [each.pairwise for each in tags] == [True, False]
+@pytest.mark.parametrize("kind", [KernelRankSVM, KernelRankSVMCV])
+def test_a_matrix_of_kernel_values_is_pairwise(kind):
+    tags = [kind(name).__sklearn_tags__().input_tags for name in ("precomputed", "rbf")]
+    assert [(each.pairwise, each.sparse) for each in tags] == [(True, False), (False, True)]
 
 
 def test_functions_and_products_have_no_gamma(data):

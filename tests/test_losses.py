@@ -1,4 +1,4 @@
-"""The laws of a pair loss, checked for every loss and storage."""
+"""The laws of a pair loss, checked for every loss and storage, and for queries of all lengths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scipy import sparse
 import reference
 from hypothesis_profiles import examples
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -19,6 +20,7 @@ from linrank.losses.base import Hinge, Huber, SquaredHinge, loss_of_pairs
 from linrank.losses.swaps import Swaps, swap_measure
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
+from linrank.ranksvm.train import train
 from strategies import scored_queries
 from test_swaps import ranked_pairs
 
@@ -199,30 +201,6 @@ def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
     assert_allclose(huber.curvature(h, v), product, rtol=1e-9, atol=1e-8 * n * n_levels)
 
 
-@pytest.mark.parametrize("n_levels", [40, 140_000])
-@pytest.mark.parametrize("adjacent", [False, True])
-@pytest.mark.parametrize("name", SWEPT)
-def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
-    """Its score axis is swept in pieces, on any number of threads to the same bits."""
-    n = 140_000  # above long_query of the core
-    rng = np.random.default_rng(n_levels)
-    labels = rng.permutation(n) % n_levels
-    pairs = Pairs(Queries.of(labels), gain=labels / n_levels, adjacent=adjacent)
-    loss, z = SWEPT[name](pairs, 3), np.round(rng.normal(size=n), 3) + 1e-4
-    point, alone = loss.at(z), SWEPT[name](pairs, 1).at(z)
-    assert point.value == alone.value
-    assert (point.gradient == alone.gradient).all()
-    assert_allclose(point.gradient.sum(), 0.0, atol=1e-9 * np.abs(point.gradient).sum())
-    v = rng.normal(size=n)
-    if name != "hinge":
-        product = loss.curvature(point, v)
-        assert_allclose(product @ z, loss.curvature(point, z) @ v, rtol=1e-8)  # symmetric
-        step = 1e-6
-        ahead, behind = loss.at(z + step * v).gradient, loss.at(z - step * v).gradient
-        change = (ahead - behind) / (2 * step)
-        assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
-
-
 @given(scored_queries(), st.floats(-1e6, 1e6))
 def test_a_shift_of_the_scores_of_a_query_changes_nothing(case, shift):
     queries, z = case.queries, case.z
@@ -330,3 +308,97 @@ def test_scores_that_differ_below_float32_are_sorted_in_double():
     )
     assert_allclose(a.value, b.value, rtol=1e-10)
     assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs
+
+
+# ---- long queries -------------------------------------------------------------------------------
+
+N = _core.LONG_QUERY + 1000
+
+
+@pytest.mark.parametrize("n_levels", [40, 140_000])
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("name", SWEPT)
+def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
+    """Its score axis is swept in pieces, on any number of threads to the same bits."""
+    n = 140_000
+    rng = np.random.default_rng(n_levels)
+    labels = rng.permutation(n) % n_levels
+    pairs = Pairs(Queries.of(labels), gain=labels / n_levels, adjacent=adjacent)
+    loss, z = SWEPT[name](pairs, 3), np.round(rng.normal(size=n), 3) + 1e-4
+    point, alone = loss.at(z), SWEPT[name](pairs, 1).at(z)
+    assert point.value == alone.value
+    assert (point.gradient == alone.gradient).all()
+    assert_allclose(point.gradient.sum(), 0.0, atol=1e-9 * np.abs(point.gradient).sum())
+    v = rng.normal(size=n)
+    if name != "hinge":
+        product = loss.curvature(point, v)
+        assert_allclose(product @ z, loss.curvature(point, z) @ v, rtol=1e-8)  # symmetric
+        step = 1e-6
+        ahead, behind = loss.at(z + step * v).gradient, loss.at(z - step * v).gradient
+        change = (ahead - behind) / (2 * step)
+        assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
+
+
+KINDS_OF_PAIRS = {
+    "all": {},
+    "weights": {"row_weight": True},
+    "gains": {"gain": True, "row_weight": True},
+    "adjacent": {"adjacent": True},
+    "adjacent gains": {"adjacent": True, "gain": True},
+}
+
+
+def few_above_many(rng, row_weight=False, gain=False, adjacent=False):
+    """Pairs of a long query with labels above 0 for sixteen rows; and their list, which is short."""
+    labels = np.zeros(N)
+    labels[rng.choice(N, 16, replace=False)] = 1 + np.arange(16) % 4
+    u = rng.uniform(0.5, 2.0, N) if row_weight else np.ones(N)
+    g = labels**2 / 4.0 if gain else None
+    top = np.flatnonzero(labels)
+    below = labels[top, None] - labels
+    k, j = np.nonzero(below == 1 if adjacent else below > 0)
+    omega = u[top[k]] * u[j] * (1.0 if g is None else g[top[k]] - g[j])
+    pairs = Pairs(Queries.of(labels), u if row_weight else None, None, g, adjacent)
+    return pairs, Preferences(top[k], j, omega)
+
+
+@pytest.mark.parametrize("pairs", KINDS_OF_PAIRS)
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_long_query_is_the_sum_over_its_pairs(name, pairs):
+    rng = np.random.default_rng(4)
+    pairs, found = few_above_many(rng, **KINDS_OF_PAIRS[pairs])
+    z, listed = rng.normal(size=N), of_kind(name, found, n_rows=N)
+    assert listed.order is None
+    truth, one, three = (
+        loss.at(z) for loss in (listed, SWEPT[name](pairs, 1), SWEPT[name](pairs, 3))
+    )
+    assert one.value == three.value
+    assert (one.gradient == three.gradient).all()
+    assert_allclose(one.value, truth.value, rtol=1e-10)
+    size = np.abs(truth.gradient).max()
+    assert_allclose(one.gradient, truth.gradient, rtol=1e-8, atol=1e-9 * size)
+    assert_allclose(one.total_curvature, truth.total_curvature, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "hinge"}, {"pair_weighting": "grade_diff"}, {"pairs": "adjacent"}],
+    ids=str,
+)
+def test_a_fit_of_one_long_query_does_not_depend_on_threads(options):
+    data = one_query(N, 500)
+    options = {"C": 1e4 / data.queries.n_pairs, **options}
+    one, two = (train(data, n_jobs=n, **options) for n in (1, 3))
+    assert one.converged
+    assert (one.w == two.w).all()
+    assert one.history["objective"] == two.history["objective"]
+    tight = train(data, tol=1e-7, **options)
+    assert tight.value <= one.value * (1 + 1e-12)
+    assert one.value <= tight.value * (1 + 2e-3)
+
+
+def one_query(n, n_levels, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4), dtype=np.float32)
+    signal = X @ np.float32([1, 0.5, -0.3, 0.1]) + rng.standard_normal(n, dtype=np.float32)
+    return Dataset.of(X, np.floor(np.clip(signal + 4, 0, 7.99) * (n_levels / 8)))

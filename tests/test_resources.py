@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from hypothesis import strategies as st
 from linrank.cli.options import size_in_bytes
 from linrank.system import resources
 from linrank.system import resources as memory
-from linrank.system.resources import allowed, available, cpu_quota, parse_bytes, resolve, too_small
+from linrank.system.resources import (
+    allowed,
+    available,
+    cached_property,
+    cpu_quota,
+    parse_bytes,
+    resolve,
+    too_small,
+)
 
 
 @pytest.fixture
@@ -182,3 +191,33 @@ def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):
     assert available() == 910_000
     (tmp_path / "memory.max").write_text("max\n")
     assert available() != 910_000
+
+
+# ---- cached properties --------------------------------------------------------------------------
+
+
+class Meeting:
+    def __init__(self, barrier):
+        self.barrier, self.n_calls = barrier, 0
+
+    @cached_property
+    def place(self):
+        """Comes back only while another thread computes the same property of another object."""
+        self.n_calls += 1
+        return self.barrier.wait(timeout=300.0)
+
+
+def test_two_threads_compute_at_the_same_time():
+    barrier = threading.Barrier(2)
+    meetings = [Meeting(barrier) for _ in range(2)]
+    places = []
+    threads = [
+        threading.Thread(target=lambda one=one: places.append(one.place)) for one in meetings
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(places) == [0, 1]
+    assert sorted(one.place for one in meetings) == [0, 1]
+    assert [one.n_calls for one in meetings] == [1, 1]
