@@ -71,17 +71,15 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
 # ---- paths --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
+DATA = make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
 
 
 def panels(n):
     return list(Figure(layout="constrained").subplots(n, 1, squeeze=False)[:, 0])
 
 
-def test_path_of_a_result(data):
-    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0])
+def test_path_of_a_result():
+    found = ranksvm_path(DATA.X, DATA.y, DATA.qid, Cs=[0.01, 0.1, 1.0])
     axes = PathDisplay(found).plot(panels(2)).axes_  # all models have 4 weights: no panel of them
     for ax, values in zip(axes, (found.objectives, found.norms), strict=True):
         (line,) = ax.get_lines()
@@ -91,8 +89,8 @@ def test_path_of_a_result(data):
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
-def test_path_of_an_estimator(data):
-    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
+def test_path_of_an_estimator():
+    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(DATA.X, DATA.y, qid=DATA.qid)
     display = PathDisplay.from_estimator(ranker)
     assert "3 models for C from 0.01 to 1." in display.description
     assert f"Chosen: C = {ranker.C_:.3g}." in display.description
@@ -104,8 +102,8 @@ def test_path_of_an_estimator(data):
     assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
 
 
-def test_path_of_zero_models_is_drawn_on_linear_axes(data):
-    found = ranksvm_path(np.ones_like(data.X), data.y, data.qid, Cs=[0.1, 1.0])
+def test_path_of_zero_models_is_drawn_on_linear_axes():
+    found = ranksvm_path(np.ones_like(DATA.X), DATA.y, DATA.qid, Cs=[0.1, 1.0])
     assert [ax.get_yscale() for ax in PathDisplay(found).to_figure().axes] == ["log", "linear"]
     with pytest.raises(ValueError, match="ax has 3 axes for 1 panels"):
         PathDisplay(found, [0.5, 0.6]).plot(panels(3))

@@ -166,6 +166,7 @@ def test_rows_that_do_not_fit_are_an_error():
         (data, swapped),
         (frame, swapped),
         (frame.assign(price=1.0), wider),
+        (frame[["a"]], "1 columns, the model 2 features; X lacks 'b': "),
         (frame[["a", "b"]].assign(price=1.0), wider),
     ):
         with pytest.raises(ValueError, match=words):

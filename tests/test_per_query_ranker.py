@@ -37,17 +37,17 @@ N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5
 FIT = 1  # the use of a topic's seed by its estimator
 
 
-@pytest.fixture(scope="module")
-def X():
-    return np.random.default_rng(0).standard_normal((N_ROWS, N_FEATURES))
+X = np.random.default_rng(0).standard_normal((N_ROWS, N_FEATURES))
 
 
-@pytest.fixture(scope="module")
-def Y(X):
+def noisy_grades():
     """Grades 0, 1, 2 by a noisy score of each topic: mostly 0."""
     rng = np.random.default_rng(1)
     scores = X @ rng.standard_normal((N_FEATURES, N_TOPICS)) + rng.standard_normal((N_ROWS, 1))
     return (scores > 1.5).astype(np.int8) + (scores > 3.0)
+
+
+Y = noisy_grades()
 
 
 class Witness(RankSVM):
@@ -80,7 +80,7 @@ def seen():
     ],
     ids=repr,
 )
-def test_each_model_is_that_of_a_fit_alone(X, Y, one):
+def test_each_model_is_that_of_a_fit_alone(one):
     ranker = PerQueryRanker(one, n_jobs=2, random_state=7).fit(X, Y)
     for t in range(N_TOPICS):
         alone = clone(one).set_params(random_state=seed_of_part(7, t, FIT)).fit(X, Y[:, t])
@@ -95,7 +95,7 @@ def test_each_model_is_that_of_a_fit_alone(X, Y, one):
         clone(ranker).predict(X)
 
 
-def test_bounds_hold_for_raw_features_called_by_name(X, Y):
+def test_bounds_hold_for_raw_features_called_by_name():
     frame = pd.DataFrame(X * 10, columns=list("abcdef"))
     bounds = {"a": (-0.01, 0.01), "c": (0, None)}
     one = RankSVM(0.1, scale="standard", coef_bounds=bounds, tol=1e-8)
@@ -107,7 +107,7 @@ def test_bounds_hold_for_raw_features_called_by_name(X, Y):
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_rows_are_scaled_once_and_models_score_raw_ones(X, Y, scale, layout):
+def test_rows_are_scaled_once_and_models_score_raw_ones(scale, layout):
     raw = layout(X * [1, 10, 100, 0.1, 1, 1])
     ranker = PerQueryRanker(RankSVM(0.1, scale=scale, tol=1e-8)).fit(raw, Y)
     for t in range(N_TOPICS):
@@ -141,7 +141,7 @@ def test_the_storage_of_labels_does_not_matter(labels, storage):
     assert [model is not None for model in dense.models_] == has_pairs.tolist()
 
 
-def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
+def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum():
     rows = [0, 0, 3]
     twice = sparse.coo_array((np.ones(3), (rows, [0, 0, 0])), shape=(N_ROWS, 1)).tocsc(copy=True)
     labels = TopicLabels.read(twice, N_ROWS).of(0)
@@ -160,7 +160,7 @@ def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
     ],
     ids=repr,
 )
-def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
+def test_threads_do_not_change_a_bit(estimator, sampling):
     fits = [
         PerQueryRanker(
             estimator, negative_sampling=sampling, random_state=3, n_jobs=n_jobs
@@ -177,7 +177,7 @@ def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
 # ---- PAMIR ---------------------------------------------------------------------------------------
 
 
-def test_pamir_steps_on_a_random_positive_and_a_random_negative(X, Y):
+def test_pamir_steps_on_a_random_positive_and_a_random_negative():
     """PA-I on positives × negatives, all pairs alike: the plain algorithm on the same pairs."""
     binary = (Y > 0).astype(float)
     pamir = SGDRanker("pa", n_steps=400, aggressiveness=0.1)
@@ -197,7 +197,7 @@ def test_pamir_steps_on_a_random_positive_and_a_random_negative(X, Y):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_every_fit_reads_the_matrix_of_the_user(X, Y, layout, seen):
+def test_every_fit_reads_the_matrix_of_the_user(layout, seen):
     matrix = layout(X)
     PerQueryRanker(Witness(0.1), n_jobs=2).fit(matrix, Y)
     assert len(seen) == N_TOPICS
@@ -230,7 +230,7 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
         (DominationRanker(negative_sampling=1.0), None, True),  # which leaves no row out
     ],
 )
-def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):
+def test_columns_are_made_once_before_the_threads_start(estimator, share, is_shared):
     labels = TopicLabels.read(Y, N_ROWS)
     trainer = Trainer(clone(estimator), as_rows(X), None, labels, share, 0, 1)
     assert ("by_column" in vars(trainer.rows)) == is_shared
@@ -258,7 +258,7 @@ def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed)
         assert place == sorted(set(place))  # each once, in the order of the matrix
 
 
-def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
+def test_margins_of_rows_go_with_the_rows_that_are_kept():
     margin = np.random.default_rng(1).uniform(0.0, 3.0, N_ROWS)
     labels, estimator = TopicLabels.read(Y, N_ROWS), DominationRanker(alpha=0.1, tol=1e-8)
     trainer = Trainer(
@@ -277,7 +277,7 @@ def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
 # ---- scores, ranks, measures ---------------------------------------------------------------------
 
 
-def test_scores_of_some_topics_are_columns_of_all(X, Y):
+def test_scores_of_some_topics_are_columns_of_all():
     names = list("vwxyz")
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y, topics=names)
     scores = ranker.predict(X)
@@ -297,7 +297,7 @@ def test_the_highest_are_the_first_of_a_stable_order(scores, k):
     assert_array_equal(top_rows(scores, k), np.argsort(-scores, kind="stable")[:k])
 
 
-def test_rank_gives_the_first_rows_of_each_topic(X, Y):
+def test_rank_gives_the_first_rows_of_each_topic():
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
     order = np.argsort(-ranker.predict(X), axis=0, kind="stable").T
     assert_array_equal(ranker.rank(X), order[:, :10])
@@ -309,7 +309,7 @@ def test_rank_gives_the_first_rows_of_each_topic(X, Y):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_measures_are_those_of_the_topics_one_by_one(X, Y, storage):
+def test_measures_are_those_of_the_topics_one_by_one(storage):
     metrics = ("map", "p@10", "ndcg@5", "pairwise_accuracy", "auc", "domination_error")
     ranker = PerQueryRanker(RankSVM(0.1), n_jobs=2).fit(X, Y)
     empty = Y.copy()
@@ -328,7 +328,7 @@ def test_measures_are_those_of_the_topics_one_by_one(X, Y, storage):
     assert ranker.score(X, empty) == result["pairwise_accuracy"]
 
 
-def test_named_labels_are_matched_by_name(X, Y):
+def test_named_labels_are_matched_by_name():
     frame = pd.DataFrame(Y, columns=list("vwxyz"))
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, frame)
     assert ranker.topics_.tolist() == list("vwxyz")
@@ -342,11 +342,11 @@ def test_named_labels_are_matched_by_name(X, Y):
         ranker.evaluate(X, Y[:, :2])
 
 
-def test_a_topic_of_equal_labels_has_no_model_and_scores_zero(X, Y):
-    Y = np.array(Y)
-    Y[:, 1], Y[:, 3] = 0, 1
+def test_a_topic_of_equal_labels_has_no_model_and_scores_zero():
+    labels = np.array(Y)
+    labels[:, 1], labels[:, 3] = 0, 1
     with pytest.warns(UserWarning, match="2 of 5 topics have labels .* the first is 'w'") as told:
-        ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y, topics=list("vwxyz"))
+        ranker = PerQueryRanker(RankSVM(0.1)).fit(X, labels, topics=list("vwxyz"))
     assert len(told) == 1
     assert told[0].filename == __file__
     assert [model is None for model in ranker.models_] == [False, True, False, True, False]
@@ -364,7 +364,7 @@ def test_a_topic_of_equal_labels_has_no_model_and_scores_zero(X, Y):
     assert_allclose(ranker.evaluate(X, first, "p@10").per_query["p@10"][1], 0.1)
 
 
-def test_models_are_saved_one_by_one(X, Y, tmp_path):
+def test_models_are_saved_one_by_one(tmp_path):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     ranker = PerQueryRanker(RankSVM(0.1)).fit(frame, Y, topics=list("vwxyz"))
     ranker.models_[2].save(tmp_path / "x.json")
@@ -400,7 +400,7 @@ def bad_value(value):
         (pd.DataFrame({"a": ["x"] * 120, "b": 1}), "column 'a' of Y is not numeric"),
     ],
 )
-def test_bad_labels_are_named(X, labels, message):
+def test_bad_labels_are_named(labels, message):
     with pytest.raises(ValueError, match=message):
         PerQueryRanker(RankSVM()).fit(X, labels)
 
@@ -427,7 +427,7 @@ SHARE, LINEAR = (
     ],
     ids=str,
 )
-def test_what_does_not_go_with_topics_is_refused(X, Y, estimator, given, message):
+def test_what_does_not_go_with_topics_is_refused(estimator, given, message):
     share = given.pop("share", None)
     with pytest.raises((ValueError, TypeError), match=message):
         PerQueryRanker(estimator, negative_sampling=share).fit(X, Y, **given)
@@ -443,7 +443,7 @@ class Fragile(RankSVM):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_first_topic_that_fails_is_named(X, n_jobs):
+def test_the_first_topic_that_fails_is_named(n_jobs):
     Y = np.zeros((N_ROWS, 6))
     Y[:3] = 1
     Y[:6, 2:4] = 1
@@ -451,7 +451,7 @@ def test_the_first_topic_that_fails_is_named(X, n_jobs):
         PerQueryRanker(Fragile(), n_jobs=n_jobs).fit(X, Y, topics=list("abcdef"))
 
 
-def test_topics_that_do_not_converge_are_told_once(X, Y):
+def test_topics_that_do_not_converge_are_told_once():
     with pytest.warns(ConvergenceWarning, match="5 of 5 topics did not converge") as told:
         ranker = PerQueryRanker(RankSVM(1e3, max_iter=1, tol=1e-12)).fit(X, Y)
     assert len(told) == 1

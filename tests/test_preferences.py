@@ -46,15 +46,10 @@ def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
 # ---- the fit ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def graded():
-    return make_ranking(n_queries=30, n_features=6, random_state=3)
+GRADED = make_ranking(n_queries=30, n_features=6, random_state=3)
 
 
-@pytest.fixture(scope="module")
-def all_pairs(graded):
-    i, j = np.nonzero((graded.qid[:, None] == graded.qid) & (graded.y[:, None] > graded.y[None, :]))
-    return np.column_stack([i, j])
+ALL_PAIRS = np.argwhere((GRADED.qid[:, None] == GRADED.qid) & (GRADED.y[:, None] > GRADED.y))
 
 
 def fit(**settings):
@@ -63,31 +58,31 @@ def fit(**settings):
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 @pytest.mark.parametrize("scale", ["none", "standard", "query"])
-def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale):
+def test_all_pairs_of_the_labels_are_the_labels(solver, scale):
     tol = 1e-12 if solver == "newton" else 1e-10
     settings = {"solver": solver, "scale": scale, "tol": tol}
-    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
-    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs, qid=graded.qid)
+    by_label = fit(**settings).fit(GRADED.X, GRADED.y, qid=GRADED.qid)
+    by_pair = fit(**settings).fit_pairs(GRADED.X, ALL_PAIRS, qid=GRADED.qid)
     assert_allclose(by_pair.coef_, by_label.coef_, rtol=1e-7, atol=1e-9)
     assert_allclose(by_pair.objective_, by_label.objective_, rtol=1e-10)
-    assert by_pair.n_pairs_ == by_label.n_pairs_ == len(all_pairs)
+    assert by_pair.n_pairs_ == by_label.n_pairs_ == len(ALL_PAIRS)
     assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
 
 
-def test_labels_and_preferences_make_one_objective(graded, all_pairs):
+def test_labels_and_preferences_make_one_objective():
     """Mixing equals listing both kinds, with the weights that each has."""
     rng = np.random.default_rng(1)
-    u = rng.uniform(0.5, 2.0, len(graded.y))
-    listed = rng.integers(0, len(graded.y), (300, 2))
+    u = rng.uniform(0.5, 2.0, len(GRADED.y))
+    listed = rng.integers(0, len(GRADED.y), (300, 2))
     listed = listed[listed[:, 0] != listed[:, 1]]
     weight = rng.uniform(0.0, 5.0, len(listed))
-    labels = {"y": graded.y, "qid": graded.qid, "sample_weight": u, "across_queries": True}
-    mixed = fit().fit_pairs(graded.X, listed, pair_weight=weight, **labels)
-    omega = np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight])
-    both = fit().fit_pairs(graded.X, np.concatenate([all_pairs, listed]), pair_weight=omega)
+    labels = {"y": GRADED.y, "qid": GRADED.qid, "sample_weight": u, "across_queries": True}
+    mixed = fit().fit_pairs(GRADED.X, listed, pair_weight=weight, **labels)
+    omega = np.concatenate([u[ALL_PAIRS[:, 0]] * u[ALL_PAIRS[:, 1]], weight])
+    both = fit().fit_pairs(GRADED.X, np.concatenate([ALL_PAIRS, listed]), pair_weight=omega)
     assert_allclose(mixed.coef_, both.coef_, rtol=1e-7, atol=1e-9)
     assert_allclose(mixed.objective_, both.objective_, rtol=1e-11)
-    assert mixed.n_pairs_ == both.n_pairs_ == len(all_pairs) + len(listed)
+    assert mixed.n_pairs_ == both.n_pairs_ == len(ALL_PAIRS) + len(listed)
     assert mixed.duality_gap_ <= 1e-7 * mixed.objective_
     assert mixed.model_.training["n_preferences"] == len(listed)
 
@@ -116,16 +111,16 @@ def test_contradictory_preferences_are_a_vote():
     assert_allclose(ranker.coef_, [0.5], atol=1e-5)
 
 
-def test_frames_names_and_validation_data(graded, all_pairs):
+def test_frames_names_and_validation_data():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(graded.X, columns=list("abcdef"))
-    table = pd.DataFrame(all_pairs, columns=["winner", "loser"])
+    frame = pd.DataFrame(GRADED.X, columns=list("abcdef"))
+    table = pd.DataFrame(ALL_PAIRS, columns=["winner", "loser"])
     ranker = fit().fit_pairs(
-        frame, table, qid=graded.qid, X_val=frame, y_val=graded.y, qid_val=graded.qid
+        frame, table, qid=GRADED.qid, X_val=frame, y_val=GRADED.y, qid_val=GRADED.qid
     )
     assert list(ranker.feature_names_in_) == list("abcdef")
     assert len(ranker.history_["val_ndcg@10"]) == ranker.n_iter_ + 1
-    assert_array_equal(ranker.coef_, fit().fit_pairs(graded.X, all_pairs).coef_)
+    assert_array_equal(ranker.coef_, fit().fit_pairs(GRADED.X, ALL_PAIRS).coef_)
 
 
 def test_a_sample_of_preferences_keeps_the_weight():

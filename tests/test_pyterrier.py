@@ -36,26 +36,24 @@ RANKERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_ranking(n_queries=24, n_features=5, n_levels=3, random_state=5)
+DATA = make_ranking(n_queries=24, n_features=5, n_levels=3, random_state=5)
 
 
 @pytest.fixture(scope="module")
-def frames(data):
+def frames():
     """Retrieved documents with features, rows in any order, of training and validation; qrels."""
-    ids = pd.DataFrame({"qid": [f"q{q}" for q in data.qid], "docno": np.arange(data.n_rows)})
+    ids = pd.DataFrame({"qid": [f"q{q}" for q in DATA.qid], "docno": np.arange(DATA.n_rows)})
     ids["docno"] = "d" + ids["docno"].astype(str)
-    results = ids.assign(query="words", score=0.0, rank=0, features=list(np.asarray(data.X)))
-    qrels = ids.assign(label=data.y.astype(int))
+    results = ids.assign(query="words", score=0.0, rank=0, features=list(np.asarray(DATA.X)))
+    qrels = ids.assign(label=DATA.y.astype(int))
     qrels = qrels[qrels["label"] > 0]  # what is not judged has label 0
-    is_training = data.qid < 16
+    is_training = DATA.qid < 16
     shuffled = results[is_training].sample(frac=1.0, random_state=0)
     return shuffled, results[~is_training], qrels
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
-def test_form_ltr(data, frames, ranker):
+def test_form_ltr(frames, ranker):
     training, validation, qrels = frames
     pipeline = pt.ltr.apply_learned_model(ranker, form="ltr")
     with warnings.catch_warnings():
@@ -64,7 +62,7 @@ def test_form_ltr(data, frames, ranker):
     assert ranker.needs_qid_
     assert ranker.n_queries_ == 16
     out = pipeline.transform(validation)
-    held_out = data.select(data.qid >= 16)
+    held_out = DATA.select(DATA.qid >= 16)
     assert_allclose(out["score"], ranker.predict(held_out.X))
     for _, ranked in out.groupby("qid"):
         assert_array_equal(ranked["rank"], (-ranked["score"]).rank(method="first") - 1)

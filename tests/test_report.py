@@ -28,14 +28,12 @@ def parts(n_queries=60, n_features=6, seed=0):
     return data.select(data.qid < cut), data.select(data.qid >= cut)
 
 
-@pytest.fixture(scope="module")
-def data():
-    return parts()
+DATA = parts()
 
 
 @pytest.fixture(scope="module")
-def page(data):
-    return linrank.report(data[1], train=data[0], **QUICK)
+def page():
+    return linrank.report(DATA[1], train=DATA[0], **QUICK)
 
 
 class Reader(HTMLParser):
@@ -107,8 +105,8 @@ def test_headings_go_down_one_step_at_a_time_and_links_lead_somewhere(page):
     assert set(targets) <= set(ids)
 
 
-def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
-    material, (train, test) = page.material, data
+def test_the_summary_has_the_numbers_of_evaluate_and_compare(page):
+    material, (train, test) = page.material, DATA
     best = linrank.RankSVMCV(QUICK["Cs"], cv=5, scale="standard")
     with pytest.warns(UserWarning, match="largest of the grid"):
         best.fit(train.X, train.y, qid=train.qid)
@@ -180,10 +178,10 @@ GIVEN = {  # what is judged, what it is compared with, and what the page says
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("kind", GIVEN)
-def test_what_is_given_is_judged(data, kind):
+def test_what_is_given_is_judged(kind):
     make, words = GIVEN[kind]
-    model, against = make(data)
-    page = linrank.report(data[1], model=model, against=against, n_resamples=200)
+    model, against = make(DATA)
+    page = linrank.report(DATA[1], model=model, against=against, n_resamples=200)
     html = page.to_html()
     for said in words:
         assert said in html
@@ -194,8 +192,8 @@ def test_what_is_given_is_judged(data, kind):
 
 
 @pytest.mark.usefixtures("plain")
-def test_features_get_their_names(data):
-    train, test = data
+def test_features_get_their_names():
+    train, test = DATA
     names = ["bm25", "age", "clicks", "length", "titles", "links"]
     html = linrank.report(test, train=train, feature_names=names, **QUICK).to_html()
     assert "clicks" in html
@@ -205,8 +203,8 @@ def test_features_get_their_names(data):
 
 
 @pytest.mark.usefixtures("plain")
-def test_rows_without_ids_are_one_query(data):
-    train, test = (replace(part, qid=None) for part in data)
+def test_rows_without_ids_are_one_query():
+    train, test = (replace(part, qid=None) for part in DATA)
     train, test = (Dataset.of(part.X, part.y) for part in (train, test))
     html = linrank.report(test, train=train, n_folds=2, **QUICK).to_html()
     assert "All rows" in html
@@ -223,16 +221,16 @@ def test_rows_without_ids_are_one_query(data):
         (1.0, -1.0, "linrank", "pairwise_accuracy"),
     ],
 )
-def test_labels_that_are_no_grades_are_judged_by_pairs(data, factor, shift, convention, scoring):
-    train, test = (replace(part, labels=factor * part.labels + shift) for part in data)
+def test_labels_that_are_no_grades_are_judged_by_pairs(factor, shift, convention, scoring):
+    train, test = (replace(part, labels=factor * part.labels + shift) for part in DATA)
     page = linrank.report(test, train=train, convention=convention, **QUICK)
     assert page.material.scoring == scoring
     assert shift == 0 or not any("ndcg" in name for name in page.material.evaluation)
 
 
 @pytest.mark.usefixtures("plain")
-def test_an_error_is_shown_as_one(data):
-    page = linrank.report(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
+def test_an_error_is_shown_as_one():
+    page = linrank.report(DATA[1], train=DATA[0], scoring="all_pairs_error", **QUICK)
     text = " ".join(Reader(page.to_html()).text)
     assert "all_pairs_error (lower is better)" in text
     values = [one.value for one in page.material.worst]
@@ -247,8 +245,8 @@ def codes(page):
 
 
 @pytest.mark.usefixtures("plain")
-def test_test_queries_among_the_training_queries_are_told(data):
-    train, test = data
+def test_test_queries_among_the_training_queries_are_told():
+    train, test = DATA
     leaked = train.select(train.qid < 5)
     both = Dataset.of(
         np.vstack((test.X, leaked.X)), np.r_[test.y, leaked.y], qid=np.r_[test.qid, leaked.qid]
@@ -262,8 +260,8 @@ def test_test_queries_among_the_training_queries_are_told(data):
     assert "Test queries are among the training queries." in html
 
 
-def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
-    train, test = data
+def test_ids_that_are_only_numbered_anew_are_no_accusation():
+    train, test = DATA
     page = linrank.report(replace(test, qid=test.qid - 40), train=train, **QUICK)
     found = codes(page)["shared-ids"]
     assert not found.grave
@@ -276,9 +274,9 @@ def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
     assert "choice of C" in found.message
 
 
-def test_findings_of_all_parts_are_told_once(data):
+def test_findings_of_all_parts_are_told_once():
     train, test = (
-        replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows) for part in data
+        replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows) for part in DATA
     )
     page = linrank.report(test, train=train, n_worst=1, **QUICK)
     messages = [c.message for c in page.material.caveats if c.code == "constant-in-query"]
@@ -308,8 +306,8 @@ class Ids:
         return Ids(len(np.arange(self.n)[index]))
 
 
-def test_names_of_strangers_are_text(data):
-    train, test = data
+def test_names_of_strangers_are_text():
+    train, test = DATA
     names = [f"{EVIL}{j}" for j in range(test.n_features)]
     ids = np.array([f"{EVIL}{q}" for q in test.qid])
     test = replace(test, qid=ids, comments=Ids(test.n_rows), source=EVIL)
@@ -347,8 +345,8 @@ def test_names_of_strangers_are_text(data):
         ({"test": 4, "train": True}, r"has 4 features, .* 6; test and training data"),
     ],
 )
-def test_what_is_wrong_is_told(data, options, message):
-    train, test = data
+def test_what_is_wrong_is_told(options, message):
+    train, test = DATA
     narrow = Dataset.of(test.X[:, :4], test.y, qid=test.qid)
     given = {"test": test} | options
     given |= {name: train for name in ("train", "valid") if name in given}

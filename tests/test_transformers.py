@@ -84,24 +84,22 @@ def test_the_formulas(rows, kind, dtype):
     assert_allclose(out, scaled_by_formula(X, qid, kind), rtol=1e-6, atol=1e-7)
 
 
-@pytest.fixture(scope="module")
-def data():
-    data = make_ranking(n_queries=30, n_features=5, n_levels=3, random_state=1)
-    return data.select(np.random.default_rng(0).permutation(data.n_rows))
+DATA = make_ranking(n_queries=30, n_features=5, n_levels=3, random_state=1)
+DATA = DATA.select(np.random.default_rng(0).permutation(DATA.n_rows))
 
 
 @pytest.mark.parametrize("kind", ["range", "minmax"])
-def test_a_pipeline_is_scale_query(data, routing, kind):
+def test_a_pipeline_is_scale_query(routing, kind):
     """What is subtracted within a query no pair can see."""
     piped = make_pipeline(QueryScaler(kind), RankSVM(C=0.1, tol=1e-10))
-    piped.fit(data.X, data.y, qid=data.qid)
-    own = RankSVM(C=0.1, tol=1e-10, scale="query").fit(data.X, data.y, qid=data.qid)
+    piped.fit(DATA.X, DATA.y, qid=DATA.qid)
+    own = RankSVM(C=0.1, tol=1e-10, scale="query").fit(DATA.X, DATA.y, qid=DATA.qid)
     assert_allclose(piped[-1].coef_, own.coef_, rtol=1e-5, atol=1e-8)
-    a = piped.score(data.X, data.y, qid=data.qid)
-    assert a == own.score(data.X, data.y, qid=data.qid)
+    a = piped.score(DATA.X, DATA.y, qid=DATA.qid)
+    assert a == own.score(DATA.X, DATA.y, qid=DATA.qid)
     if kind == "range":
-        scores = piped.predict(data.X, qid=data.qid)
-        assert_allclose(scores, own.predict(data.X, qid=data.qid), rtol=1e-5)
+        scores = piped.predict(DATA.X, qid=DATA.qid)
+        assert_allclose(scores, own.predict(DATA.X, qid=DATA.qid), rtol=1e-5)
 
 
 def test_sparse_rows_stay_sparse():
@@ -127,13 +125,13 @@ def test_frames_in_and_out(make):
     assert out["bm25"].to_numpy().dtype == np.float32
 
 
-def test_a_forgotten_qid_is_an_error(data, routing):
-    scaler = QueryScaler().fit(data.X, qid=data.qid)
+def test_a_forgotten_qid_is_an_error(routing):
+    scaler = QueryScaler().fit(DATA.X, qid=DATA.qid)
     with pytest.raises(ValueError, match=r"transform\(\) needs qid, because this QueryScaler"):
-        scaler.transform(data.X)
-    piped = make_pipeline(QueryScaler(), RankSVM()).fit(data.X, data.y, qid=data.qid)
+        scaler.transform(DATA.X)
+    piped = make_pipeline(QueryScaler(), RankSVM()).fit(DATA.X, DATA.y, qid=DATA.qid)
     with pytest.raises(ValueError, match=r"transform\(\) needs qid"):
-        piped.predict(data.X)
+        piped.predict(DATA.X)
 
 
 def test_what_is_wrong_is_told():
