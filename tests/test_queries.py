@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import linrank
@@ -60,7 +61,7 @@ def test_equals_definition(case):
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
     queries, one = case.queries, Queries.of(case.labels)
-    np.testing.assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
+    assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
     if queries.order is None:
         assert queries.gather(case.scores) is case.scores
     assert (one.ids, one.order, one.n_queries) == (None, None, 1)  # without ids
@@ -89,11 +90,11 @@ def test_any_type_of_id_groups_alike(case):
         pa.chunked_array([pa.array(case.qid)]),
     ]:
         queries = Queries.of(case.labels, qid)
-        np.testing.assert_array_equal(queries.offsets, expected.offsets)
-        np.testing.assert_array_equal(queries.levels, expected.levels)
+        assert_array_equal(queries.offsets, expected.offsets)
+        assert_array_equal(queries.levels, expected.levels)
         assert (queries.order is None) == (expected.order is None)
         if expected.order is not None:
-            np.testing.assert_array_equal(queries.order, expected.order)
+            assert_array_equal(queries.order, expected.order)
 
 
 @given(st.integers(1, 40).flatmap(lambda n: st.tuples(label_vectors(n), query_ids(n))))
@@ -101,8 +102,8 @@ def test_group_equals_qid(case):
     labels, qid = case[0], np.sort(case[1])
     sizes = np.unique(qid, return_counts=True)[1]
     a, b = Queries.of(labels, qid), Queries.of(labels, group=sizes)
-    np.testing.assert_array_equal(a.offsets, b.offsets)
-    np.testing.assert_array_equal(a.levels, b.levels)
+    assert_array_equal(a.offsets, b.offsets)
+    assert_array_equal(a.levels, b.levels)
     assert b.order is None
     assert b.ids.tolist() == list(range(len(sizes)))
 
@@ -125,7 +126,7 @@ def test_large_queries_rank_as_unique_does(n_jobs, n_values):
     for q in range(3):
         rows = slice(queries.offsets[q], queries.offsets[q + 1])
         values, ranks = np.unique(labels[rows], return_inverse=True)
-        np.testing.assert_array_equal(queries.levels[rows], ranks)
+        assert_array_equal(queries.levels[rows], ranks)
         assert queries.n_levels[q] == len(values)
 
 
@@ -145,9 +146,9 @@ def test_integer_ids_survive_a_growing_table():
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.arange(-30_000, 30_000) * 2**40)
     codes, first = _core.factorize(np.concatenate([ids, ids[::-1]]))
-    np.testing.assert_array_equal(codes[:60_000], np.arange(60_000))
-    np.testing.assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
-    np.testing.assert_array_equal(first, np.arange(60_000))
+    assert_array_equal(codes[:60_000], np.arange(60_000))
+    assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
+    assert_array_equal(first, np.arange(60_000))
 
 
 def test_what_the_core_works_by_is_read_only():
