@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import _core, load_model
+from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.data.synthetic import make_ranking
@@ -201,21 +201,6 @@ def test_early_stopping_keeps_the_factors_of_the_best_epoch():
     assert len(seen) == len(values)  # not called for the epochs that are repeated
     assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
     assert_allclose(ranker.coef_, check_factors(ranker), rtol=1e-6, atol=1e-9)
-
-
-def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
-    ranker = fit(4, constraint="ball", random_state=11)
-    ranker.save(tmp_path / "m.json")
-    model = load_model(tmp_path / "m.json")
-    expected = {
-        **{"method": "factorized", "n_components": 4, "constraint": "ball", "C": 0.1, "seed": 11},
-        **{"objective": ranker.objective_, "lower_bound": ranker.lower_bound_},
-        **{"gap": ranker.duality_gap_, "n_iter": ranker.n_iter_, "converged": True},
-        "n_pairs": DATA.queries.n_pairs,
-    }
-    assert {key: model.training[key] for key in expected} == expected
-    for told in ("method='factorized'", "n_components=4", "constraint='ball'", "C=0.1"):
-        assert told in repr(model)
 
 
 # ---- by pairs, as published ---------------------------------------------------------------------

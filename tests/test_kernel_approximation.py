@@ -12,12 +12,7 @@ from scipy import sparse
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.rows import DenseRows, as_rows
-from linrank.kernels.approximation import (
-    MappedRows,
-    NystroemMap,
-    Room,
-    train_approximate,
-)
+from linrank.kernels.approximation import MappedRows, NystroemMap, Room, train_approximate
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
 from linrank.ranksvm.train import Problem, plan

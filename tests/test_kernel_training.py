@@ -249,11 +249,7 @@ def test_a_C_beyond_double_precision_is_refused(loss):
 
 DATA = small(3, 4, n_levels=4)
 OTHER = small(4, 4, n_levels=4)
-KERNELS = {
-    "rbf": {"gamma": 0.3},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-    "linear": {},
-}
+KERNELS = {"rbf": {"gamma": 0.3}, "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0}, "linear": {}}
 TIGHT = 1e-8  # a tolerance for comparisons
 
 

@@ -286,23 +286,17 @@ def test_edges_of_both_grids_are_told():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"Cs": "all"}, ValueError, "Cs must be 'auto' or numbers > 0, got 'all'"),
-        ({"gammas": [0.0, 1.0]}, ValueError, r"gammas\[0\] is 0; all must be finite and > 0"),
-        ({"gammas": "scale"}, ValueError, "gammas must be 'auto' or numbers > 0, got 'scale'"),
-        ({"gammas": []}, ValueError, "gammas must be a non-empty list"),
-        ({"kernel": "linear"}, ValueError, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
-        ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', .* got 'gauss'"),
-        ({"kernel": "precomputed", "gammas": "auto"}, ValueError, "square matrix.* 72 × 3"),
-        ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, ValueError, "has none"),
-        ({"degree": 0}, ValueError, "degree must be an integer >= 1"),
-        ({"memory_limit": -1}, ValueError, "memory_limit must be a finite number > 0, got -1"),
-        ({"kernel": "sigmoid", "gammas": [50.0]}, ValueError, r"'sigmoid' \(gamma=50"),
+        ({"kernel": "linear"}, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
+        ({"kernel": "gauss"}, "kernel must be 'rbf', .* got 'gauss'"),
+        ({"kernel": "precomputed", "gammas": "auto"}, "square matrix.* 72 × 3"),
+        ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, "has none"),
+        ({"kernel": "sigmoid", "gammas": [50.0]}, r"'sigmoid' \(gamma=50"),
     ],
 )
-def test_wrong_parameters(options, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
         search(DATA, **options)
 
 

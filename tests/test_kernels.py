@@ -154,10 +154,7 @@ def test_distances_of_dense_rows_do_not_cancel():
 def test_overflow_is_said(name):
     rows = as_rows(sparse.csr_array(([1e200, 1.0, 2e200], [0, 9, 0], [0, 2, 3]), shape=(2, 10)))
     kernel = Kernel.of(name, gamma=1.0)
-    for call in (
-        lambda: kernel.matrix(rows, rows),
-        lambda: kernel.product(rows, rows, np.ones(2)),
-    ):
+    for call in (lambda: kernel.matrix(rows, rows), lambda: kernel.product(rows, rows, np.ones(2))):
         with pytest.raises(ValueError, match=f"kernel '{name}'.* overflows .*scale the columns"):
             call()
     if name != "rbf":

@@ -302,10 +302,7 @@ def test_scores_that_differ_below_float32_are_sorted_in_double():
     rng = np.random.default_rng(0)
     z = 1.0 + rng.permutation(n) * 1e-12
     queries = Queries.of(rng.integers(0, 50, n))
-    a, b = (
-        SquaredHinge(Pairs(queries)).at(z * 1e11),
-        Counted(Pairs(queries)).at(z * 1e11),
-    )
+    a, b = (SquaredHinge(Pairs(queries)).at(z * 1e11), Counted(Pairs(queries)).at(z * 1e11))
     assert_allclose(a.value, b.value, rtol=1e-10)
     assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs
 

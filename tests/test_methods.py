@@ -21,12 +21,7 @@ from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.estimators.cross_validation import SearchRanker
 from linrank.estimators.kernel import KernelRanker
 from linrank.estimators.ranksvm import PublishedRankSVM
-from linrank.judging.candidates import (
-    Trial,
-    chosen_methods,
-    fair_convention,
-    own_contestants,
-)
+from linrank.judging.candidates import Trial, chosen_methods, fair_convention, own_contestants
 from linrank.methods import parameters as declared
 from linrank.methods.base import (
     METHODS,
@@ -230,6 +225,24 @@ def test_a_training_is_described_by_plain_values(name):
 
 
 @pytest.mark.parametrize("name", OWN)
+def test_a_model_knows_how_it_was_trained(name, tmp_path):
+    ranker = fitted(name, X)
+    ranker.save(tmp_path / "model.json")
+    known = linrank.load_model(tmp_path / "model.json").training
+    assert known.get("method", "") in ("", name)
+    given = {{"random_state": "seed"}.get(key, key): value for key, value in QUICK[name].items()}
+    made_of = {"n_rows": len(Y), "n_queries": 12, "n_pairs": DATA.queries.n_pairs, **given}
+    assert {key: known[key] for key in made_of} == made_of
+    told = ("objective", "gap", "lower_bound", "hinge_objective", "n_iter", "converged", "stopped")
+    for key in told:
+        if known.get(key) is not None:
+            attribute = {"gap": "duality_gap_"}.get(key, f"{key}_")
+            assert known[key] == getattr(ranker, attribute, known[key])
+    for key in {"method", "alpha", "C"} & known.keys():
+        assert known[key] is None or f"{key}={known[key]!r}" in repr(ranker.model_)
+
+
+@pytest.mark.parametrize("name", OWN)
 def test_what_did_not_converge_is_doubted(name):
     few = {"n_steps": 100, "tol": 1e-9, "record": "sampled"} if name == "sgd" else {"max_iter": 1}
     given = {**QUICK[name], **few}
@@ -248,6 +261,7 @@ WRONG = {
     **dict.fromkeys(("positive", "weight", "width"), (0.0, -1.0, float("inf"), *ODD)),
     **dict.fromkeys(("count", "steps"), (0, -1, 1.5, *ODD)),
     **dict.fromkeys(("choice", "weighting", "average"), ("nonsense", 1.5)),
+    "grid": ("some",),
     "nonnegative": (-1.0, float("inf"), *ODD),
     "finite": (float("inf"), *ODD),
     "share": (0.0, 1.5, *ODD),
@@ -259,14 +273,17 @@ NEEDED = {"n_knots": {"curves": "spline"}, "n_components": {"approximation": "ny
 
 @pytest.mark.parametrize("name", OWN)
 def test_what_a_parameter_cannot_be_is_told(name):
-    known = options_of(METHODS[name].parameters)
-    for parameter, option in known.items():
-        more = {k: v for k, v in NEEDED.get(parameter, {}).items() if k in known}
-        for value in WRONG.get(option.kind, ()):
-            with pytest.raises((TypeError, ValueError)) as told:
-                made(name, **more, **{parameter: value}).fit(X, Y, qid=QID)
-            assert parameter in str(told.value)
-            assert str(value) in str(told.value)
+    method = METHODS[name]
+    for kind, declared_by in ((estimator_of, method.parameters), (searcher_of, method.search)):
+        known = {} if declared_by is None else options_of(declared_by)
+        for parameter, option in known.items():
+            own = {**QUICK[name], **NEEDED.get(parameter, {})}
+            for value in WRONG.get(option.kind, ()):
+                ranker = kind(method)(**{k: v for k, v in own.items() if k in known})
+                with pytest.raises((TypeError, ValueError)) as told:
+                    ranker.set_params(**{parameter: value}).fit(X, Y, qid=QID)
+                assert parameter in str(told.value)
+                assert str(value) in str(told.value)
 
 
 # ---- the recipe of a method ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Names of measures, the result and its terms, bad input, and conventions by the tools they follow."""
+"""Names of measures, the result, bad input, and conventions by the tools that they follow."""
 
 from __future__ import annotations
 

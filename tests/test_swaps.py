@@ -12,12 +12,7 @@ import linrank
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.losses.base import PreferenceSquaredHinge
-from linrank.losses.swaps import (
-    LONGEST,
-    Swaps,
-    SwapSquaredHinge,
-    swap_measure,
-)
+from linrank.losses.swaps import LONGEST, Swaps, SwapSquaredHinge, swap_measure
 
 MEASURES = (
     "ndcg",
