@@ -228,6 +228,8 @@ def test_a_training_is_described_by_plain_values(name):
 def test_a_model_knows_how_it_was_trained(name, tmp_path):
     ranker = fitted(name, X)
     ranker.save(tmp_path / "model.json")
+    fitted(name, X).save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
     known = linrank.load_model(tmp_path / "model.json").training
     assert known.get("method", "") in ("", name)
     given = {{"random_state": "seed"}.get(key, key): value for key, value in QUICK[name].items()}

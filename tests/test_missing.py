@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,22 +146,21 @@ def test_bounds_are_of_features_and_leave_indicators_free():
 
 
 @pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.filterwarnings("ignore")
 def test_every_linear_estimator_has_the_policy(name):
     X, y, qid = holed(n_rows=40)
     ranker, refusing = (
         getattr(linrank, name)(**LINEAR[name], **given) for given in ({"missing": "indicator"}, {})
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few epochs, and grids whose best value is at an end
-        ranker.fit(X, y, qid=qid)
-        assert [r.__sklearn_tags__().input_tags.allow_nan for r in (ranker, refusing)] == [1, 0]
-        assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
-        assert np.isfinite(ranker.predict(X, qid=qid)).all()
-        assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
-        told = r"NaN at row \d+, column \d+.*missing='zero', 'mean'"
-        with pytest.raises(ValueError, match=told):
-            refusing.fit(X, y, qid=qid)
-        refusing.fit(np.nan_to_num(X), y, qid=qid)
+    ranker.fit(X, y, qid=qid)
+    assert [r.__sklearn_tags__().input_tags.allow_nan for r in (ranker, refusing)] == [1, 0]
+    assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
+    assert np.isfinite(ranker.predict(X, qid=qid)).all()
+    assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
+    told = r"NaN at row \d+, column \d+.*missing='zero', 'mean'"
+    with pytest.raises(ValueError, match=told):
+        refusing.fit(X, y, qid=qid)
+    refusing.fit(np.nan_to_num(X), y, qid=qid)
     for use in (refusing.predict, refusing.model_.explain):
         with pytest.raises(ValueError, match=told):
             use(X)

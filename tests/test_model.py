@@ -251,9 +251,8 @@ def test_models_score_without_scipy_and_scikit_learn(tmp_path):
         "    print(model.predict([[1.0, 2.0], [3.0, 2.0]], qid=[0, 0]).tolist())\n"
     )
     paths = [str(tmp_path / "linear"), str(tmp_path / "kernel")]
-    command = [sys.executable, "-c", code, *paths]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "[0.5, 1.5]\n[1.0, -1.0]\n"
+    found = subprocess.check_output([sys.executable, "-c", code, *paths], text=True)
+    assert found == "[0.5, 1.5]\n[1.0, -1.0]\n"
 
 
 def test_the_order_of_the_summary_does_not_change_the_bytes(tmp_path):

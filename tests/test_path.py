@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -160,6 +159,7 @@ def test_wrong_grids(Cs, message):
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.filterwarnings("error")
 def test_a_callback_ends_the_path(solver):
     data, seen = small(), []
 
@@ -167,9 +167,7 @@ def test_a_callback_ends_the_path(solver):
         seen.append(state["C"])
         return state["C"] >= 0.1
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, solver=solver, callback=stop)
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, solver=solver, callback=stop)
     assert sorted(set(seen)) == [1e-4, 1e-2, 0.1]
     assert_array_equal(found.Cs, [1e-4, 1e-2, 0.1])
     assert found.coefs.shape == (3, 5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -53,12 +51,11 @@ def frames():
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
+@pytest.mark.filterwarnings("ignore")
 def test_form_ltr(frames, ranker):
     training, validation, qrels = frames
     pipeline = pt.ltr.apply_learned_model(ranker, form="ltr")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pipeline.fit(training, qrels, validation, qrels)
+    pipeline.fit(training, qrels, validation, qrels)
     assert ranker.needs_qid_
     assert ranker.n_queries_ == 16
     out = pipeline.transform(validation)

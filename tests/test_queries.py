@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -241,16 +239,15 @@ def test_a_column_of_a_table_that_is_the_label_is_told():
         linrank.load(table)
 
 
+@pytest.mark.filterwarnings("error::linrank.errors.DataWarning")
 def test_what_is_only_alike_is_a_feature():
     almost = GRADES.copy()
     almost[-1] += 1
     text_ids = np.array([f"q{i}" for i in QUERIES])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        RankSVM().fit(rows_with(almost), GRADES, qid=text_ids)
-        RankSVM().fit(rows_with(np.zeros(60)), GRADES, qid=np.zeros(60))  # one query, a constant
-        RankSVM().fit_pairs(rows_with(np.zeros(60)), [[0, 1]])
-        RankSVM().fit(rows_with(GRADES)[:19], GRADES[:19], qid=text_ids[:19])  # too few to tell
+    RankSVM().fit(rows_with(almost), GRADES, qid=text_ids)
+    RankSVM().fit(rows_with(np.zeros(60)), GRADES, qid=np.zeros(60))  # one query, a constant
+    RankSVM().fit_pairs(rows_with(np.zeros(60)), [[0, 1]])
+    RankSVM().fit(rows_with(GRADES)[:19], GRADES[:19], qid=text_ids[:19])  # too few to tell
 
 
 @examples(60)

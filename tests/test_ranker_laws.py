@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
+from linrank import NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from papers import (
     DominationRanker,
@@ -39,6 +38,9 @@ RANKERS = {
     "RegularizedRankSVM": RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-7),
     "KernelRankSVM": KernelRankSVM(gamma=0.3, tol=1e-10, random_state=0),
 }
+# Fits are ended by callbacks, or their tolerance is too small; the checks of scikit-learn set
+# max_iter to 1 or 2, and separable rows have no minimum without a penalty.
+pytestmark = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 LINEAR = [name for name in RANKERS if name != "KernelRankSVM"]
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 # A kernel model takes no validation data.
@@ -48,9 +50,7 @@ VALID = {"X_val": HELD_OUT.X, "y_val": HELD_OUT.y, "qid_val": HELD_OUT.qid}
 
 def fit(name, X=DATA.X, y=DATA.y, given=None, **params):
     ranker = clone(RANKERS[name]).set_params(**params)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # ended by callbacks, or too tight
-        return ranker.fit(X, y, **{"qid": DATA.qid, **(given or {})})
+    return ranker.fit(X, y, **{"qid": DATA.qid, **(given or {})})
 
 
 def on_held_out(ranker, metric):
@@ -311,13 +311,6 @@ def expected_failures(estimator):
     return {}
 
 
-def run_check(estimator, check):
-    with warnings.catch_warnings():
-        # Checks set max_iter to 1 or 2, and separable rows have no minimum without a penalty.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)
-
-
 @parametrize_with_checks(
     [
         RankSVM(),
@@ -331,7 +324,7 @@ def run_check(estimator, check):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
-    run_check(estimator, check)
+    check(estimator)
 
 
 @pytest.mark.slow
@@ -355,4 +348,4 @@ def test_scikit_learn_checks(estimator, check):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    run_check(estimator, check)
+    check(estimator)

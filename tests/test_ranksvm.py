@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -221,12 +220,11 @@ def test_no_weight_on_any_pair():
 
 @pytest.mark.parametrize("normalization", [None, "pairs"])
 @pytest.mark.parametrize("query_weight", [None, [1e308]])
+@pytest.mark.filterwarnings("error")
 def test_weights_of_pairs_that_overflow_are_told(normalization, query_weight):
     data = Dataset.of(np.eye(3), [0, 1, 1], sample_weight=[1e200, 1e200, 1e200])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="divide sample_weight"):
-            train(data, query_normalization=normalization, query_weight=query_weight)
+    with pytest.raises(ValueError, match="divide sample_weight"):
+        train(data, query_normalization=normalization, query_weight=query_weight)
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])

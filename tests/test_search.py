@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -374,12 +373,6 @@ def failures(estimator):
     return {} if reason is None else dict.fromkeys(names, reason)
 
 
-def run_check(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
-
-
 @parametrize_with_checks(
     [
         papers.RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
@@ -390,8 +383,9 @@ def run_check(estimator, check):
     ],
     expected_failed_checks=failures,
 )
+@pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
-    run_check(estimator, check)
+    check(estimator)
 
 
 # ---- folds, threads and the measure -------------------------------------------------------------

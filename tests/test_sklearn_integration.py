@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -158,12 +157,11 @@ def test_the_mixin_serves_other_rankers(routing):
         ranker.score(DATA.X, DATA.y)
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_search_in_processes(routing):
     """Estimators, splitters and scorers travel to other processes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        how = {"scoring": ranking_scorer(), "n_jobs": 2}
-        found = scores_of(RankSVM(n_jobs=1), DATA, QueryKFold(2), **how)
+    how = {"scoring": ranking_scorer(), "n_jobs": 2}
+    found = scores_of(RankSVM(n_jobs=1), DATA, QueryKFold(2), **how)
     assert np.isfinite(found).all()
 
 

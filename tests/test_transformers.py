@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -134,13 +133,12 @@ def test_a_forgotten_qid_is_an_error(routing):
         piped.predict(DATA.X)
 
 
+@pytest.mark.filterwarnings("error")
 def test_what_is_wrong_is_told():
     X = np.array([[1.5e308], [1.5e308], [-1.5e308]])  # neither the range nor the sum can be held
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in ("minmax", "standard"):
-            with pytest.raises(ValueError, match="feature 0 spans more than double precision"):
-                QueryScaler(kind).fit_transform(X)
+    for kind in ("minmax", "standard"):
+        with pytest.raises(ValueError, match="feature 0 spans more than double precision"):
+            QueryScaler(kind).fit_transform(X)
     with pytest.raises(ValueError, match="kind must be 'range', 'minmax' or 'standard', got 'z'"):
         QueryScaler("z").fit(X)
     with pytest.raises(ValueError, match="'query_id' but qid is None"):
@@ -189,23 +187,22 @@ def corpora(max_rows=7):
     min_count=st.integers(1, 4),
     dtype=st.sampled_from([np.float64, np.float32, np.int64]),
 )
+@pytest.mark.filterwarnings("error")
 def test_it_is_the_formula(training, more, slope, min_count, dtype):
     """Training and new documents, empty ones and unseen terms among them, dense and sparse."""
     counts, shape = st.sampled_from([0.0, 0.0, 1.0, 2.0, 9.0]), (3, training.shape[1])
     new = more.draw(arrays.arrays(np.float64, shape, elements=counts))
     weigh = PivotedTfidf(slope=slope, min_count=min_count).fit(training.astype(dtype))
     single = dtype is np.float32
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for documents in (training, new):
-            truth = weighed_by_formula(training.tolist(), documents.tolist(), slope, min_count)
-            dense = weigh.transform(documents.astype(dtype))
-            assert_allclose(dense, truth, rtol=1e-6 if single else 1e-13, atol=0)
-            assert dense.dtype == (np.float32 if single else np.float64)
-            got = weigh.transform(sparse.csr_matrix(documents.astype(dtype)))
-            assert got.format == "csr"
-            assert np.all(got.data != 0)
-            assert_array_equal(got.toarray(), dense)
+    for documents in (training, new):
+        truth = weighed_by_formula(training.tolist(), documents.tolist(), slope, min_count)
+        dense = weigh.transform(documents.astype(dtype))
+        assert_allclose(dense, truth, rtol=1e-6 if single else 1e-13, atol=0)
+        assert dense.dtype == (np.float32 if single else np.float64)
+        got = weigh.transform(sparse.csr_matrix(documents.astype(dtype)))
+        assert got.format == "csr"
+        assert np.all(got.data != 0)
+        assert_array_equal(got.toarray(), dense)
 
 
 def test_repeated_entries_and_stored_zeros_are_understood():
@@ -251,6 +248,7 @@ def test_wrong_parameters_are_refused(name, values, message):
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("error")
 def test_frames_keep_type_and_names(library, make, dtype):
     if make is not pd.DataFrame:  # older scikit-learn reads no names from current polars
         pytest.importorskip("sklearn", minversion="1.9")
@@ -261,9 +259,7 @@ def test_frames_keep_type_and_names(library, make, dtype):
     assert type(out).__module__.startswith(library)
     assert list(out.columns) == ["tea", "pepper"] == weigh.get_feature_names_out().tolist()
     assert out.to_numpy().dtype == dtype
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = pickle.loads(pickle.dumps(weigh)).transform(frame)
+    again = pickle.loads(pickle.dumps(weigh)).transform(frame)
     assert_array_equal(again.to_numpy(), out.to_numpy())
     assert_array_equal(out.to_numpy(), PivotedTfidf().fit_transform(counts))
     with pytest.raises(ValueError, match=r"X has 0.25 at row 0, column 1 \('pepper'\)"):
