@@ -20,6 +20,8 @@ from linrank import (
 from linrank.search.tuning import Tuning
 from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVMCV, SGDRanker, ranksvm_path
 
+DATA = make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
+
 
 @pytest.fixture
 def ax():
@@ -44,8 +46,7 @@ def test_convergence_is_measured_from_the_best_bound(ax):
 
 
 def test_convergence_without_a_certificate(ax):
-    data = make_ranking(n_queries=10, n_features=3, random_state=0)
-    ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(data.X, data.y, qid=data.qid)
+    ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(DATA.X, DATA.y, qid=DATA.qid)
     ConvergenceDisplay.from_estimator(ranker).plot(ax)
     (line,) = ax.get_lines()
     objective = np.array(ranker.history_["objective"])
@@ -55,9 +56,8 @@ def test_convergence_without_a_certificate(ax):
 
 
 def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
-    data = make_ranking(n_queries=10, n_features=3, random_state=0)
     ranker = SGDRanker(n_steps=1000, record="exact", random_state=0)
-    ranker.fit(data.X, data.y, qid=data.qid)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
     ConvergenceDisplay.from_estimator(ranker, optimum=0.25).plot(ax, label="pegasos")
     curve, line = ax.get_lines()
     np.testing.assert_array_equal(curve.get_xdata(), [100, 178, 316, 562, 1000])
@@ -69,9 +69,6 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
 
 
 # ---- paths --------------------------------------------------------------------------------------
-
-
-DATA = make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
 
 
 def panels(n):
@@ -141,10 +138,9 @@ def test_grid_writes_numbers_where_there_is_room(ax, display):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_grid_of_an_estimator(ax):
-    data = make_ranking(n_queries=8, n_features=3, random_state=0)
     grid = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.01, 0.1, 1.0]}
     ranker = KernelRankSVMCV(**grid, cv=2, scoring="map", random_state=0)
-    ranker.fit(data.X, data.y, qid=data.qid)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
     GridDisplay.from_estimator(ranker).plot(ax)
     (mark,) = ax.get_lines()
     assert ranker.Cs_[int(mark.get_xdata()[0])] == ranker.C_

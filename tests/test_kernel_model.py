@@ -106,14 +106,6 @@ def test_a_model_without_support_rows_scores_0():
     assert_array_equal(model.predict(TEST), np.zeros(23))
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_threads_do_not_change_a_bit(make):
-    rows = RNG.normal(size=(3000, 5))
-    for kernel in KERNELS:
-        one, two = (KernelModel(make(X), COEF, kernel).predict(rows, n_jobs=n) for n in (1, 2))
-        assert_array_equal(one, two)
-
-
 def test_scoring_takes_little_memory_beside_the_rows():
     """Neither K(X, rows), here 120 MB, nor a scaled copy of the rows is made."""
     rows = RNG.normal(size=(30_000, 60))

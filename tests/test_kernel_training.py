@@ -359,11 +359,7 @@ def test_pairs_that_are_listed_are_those_of_a_linear_ranker():
     assert_allclose(two.predict(OTHER.X), one.predict(OTHER.X), atol=1e-4)
 
 
-def test_arguments_that_do_not_go_together():
-    with pytest.raises(ValueError, match="sample_weight weighs the pairs of y"):
-        KernelRankSVM().fit_pairs(X3, [[0, 1]], sample_weight=[1, 1, 1])
-    with pytest.raises(ValueError, match="y is part of the data set"):
-        KernelRankSVM().fit(DATA, DATA.y)
+def test_a_matrix_of_another_width_is_refused():
     given = KernelRankSVM("precomputed", random_state=0).fit(np.eye(3), Y3)
     with pytest.raises(ValueError, match=r"2 features.*3"):
         given.predict([[1.0, 0.0]])

@@ -104,13 +104,6 @@ def test_large_data_are_solved_by_a_sample_first(with_labels):
     assert fits[0].duality_gap_ <= 1e-5 * fits[0].objective_
 
 
-def test_contradictory_preferences_are_a_vote():
-    """Three for and one against: the optimum of 3 max(0, 1 - m)² + max(0, 1 + m)²."""
-    X = np.array([[1.0], [0.0]])
-    ranker = fit(C=1e6).fit_pairs(X, [[0, 1]] * 3 + [[1, 0]])
-    assert_allclose(ranker.coef_, [0.5], atol=1e-5)
-
-
 def test_frames_names_and_validation_data():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(GRADED.X, columns=list("abcdef"))

@@ -12,10 +12,9 @@ from linrank.choices import LOSSES
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
 from linrank.pairs import Pairs
-from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
+from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
 from linrank.ranksvm.train import train
 from linrank.system import resources as memory
-from papers import RankSVM
 from strategies import scored_queries
 
 # Every loss of the package that is the squared hinge.
@@ -48,15 +47,6 @@ def test_cutting_planes_on_a_published_oracle_are_certified(counting, loss):
     plain = train(data, C=0.1, loss=loss, solver="bundle", tol=1e-6)
     assert result.converged
     assert_allclose(result.value, plain.value, rtol=2e-6)
-
-
-def test_the_estimator_passes_the_way_on():
-    data = DATA["three levels"]
-    ranker = PublishedRankSVM(solver="tron", counting="avl").fit(data.X, data.y, qid=data.qid)
-    plain = RankSVM(solver="tron").fit(data.X, data.y, qid=data.qid)
-    assert_allclose(ranker.coef_, plain.coef_, atol=1e-8)
-    with pytest.raises(ValueError, match=r"counting must be 'selection-tree', .*, got 'abacus'"):
-        PublishedRankSVM(solver="tron", counting="abacus").fit(data.X, data.y, qid=data.qid)
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -149,8 +149,11 @@ def test_the_same_bits_by_a_clone(name):
     ranker = fit(name)
     copy = clone(ranker)
     assert copy.get_params() == ranker.get_params()
+    for use in (copy.predict, copy.decision_function, copy.rank, copy.save):
+        with pytest.raises(NotFittedError):
+            use(DATA.X)
     with pytest.raises(NotFittedError):
-        copy.predict(DATA.X)
+        copy.score(DATA.X, DATA.y)
     copy.fit(DATA.X, DATA.y, qid=DATA.qid)
     assert_array_equal(copy.model_.coef, ranker.model_.coef)
 

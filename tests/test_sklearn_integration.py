@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -127,15 +127,6 @@ def test_without_routing_the_score_is_an_error(scoring):
 
 
 # ---- conventions --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["predict", "decision_function", "rank", "explain", "score"])
-def test_an_unfitted_ranker_says_so(method, tmp_path):
-    arguments = (DATA.X, DATA.y) if method == "score" else (DATA.X,)
-    with pytest.raises(NotFittedError):
-        getattr(RankSVM(), method)(*arguments)
-    with pytest.raises(NotFittedError):
-        RankSVM().save(tmp_path / "m.json")
 
 
 def test_the_mixin_serves_other_rankers(routing):

@@ -206,19 +206,6 @@ def test_text_is_compressed_by_its_name(tmp_path, extension, opener):
     assert opener.open(path).read().splitlines() == [b'"label","qid","f1"', b"0,1,1", b"1,1,2"]
 
 
-def test_nothing_half_written_stays(tmp_path):
-    data = full()
-
-    def parts():
-        yield data
-        raise KeyboardInterrupt
-
-    for name in ("parquet", "arrow", "csv", "tsv"):
-        with pytest.raises(KeyboardInterrupt):
-            write(parts(), tmp_path / "data", name)
-    assert os.listdir(tmp_path) == []
-
-
 def test_files_that_are_there(tmp_path):
     data, path = full(), tmp_path / "data.csv"
     path.write_text("precious")
