@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linrank import NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
@@ -38,8 +37,7 @@ RANKERS = {
     "RegularizedRankSVM": RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-7),
     "KernelRankSVM": KernelRankSVM(gamma=0.3, tol=1e-10, random_state=0),
 }
-# Fits are ended by callbacks, or their tolerance is too small; the checks of scikit-learn set
-# max_iter to 1 or 2, and separable rows have no minimum without a penalty.
+# Fits are ended by callbacks, or their tolerance is too small.
 pytestmark = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 LINEAR = [name for name in RANKERS if name != "KernelRankSVM"]
 every_ranker = pytest.mark.parametrize("name", RANKERS)
@@ -279,76 +277,3 @@ def test_data_without_pairs_and_without_numbers_are_told(name):
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="row 3"):
         fit(name, X)
-
-
-# ---- scikit-learn -------------------------------------------------------------------------------
-
-TINY = 1e-13  # a tolerance below what rounding allows: scores are compared to seven digits
-WEIGHTS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-# Checks that set n_components=1, which is too odd.
-UNWEIGHTED = {
-    "SGDRanker": "pairs are drawn at random: a weight is a probability, not a repetition",
-    "FactorizedRankSVM": "the same problem from another start: the objective is not convex",
-    # A weight of 2 doubles the bound of a dual variable; a row that comes twice has two of them,
-    # and the penalties of the matrix are others.
-    "RegularizedRankSVM": "repeating a row is another matrix",
-}
-
-
-def expected_failures(estimator):
-    name, failures = type(estimator).__name__, {}
-    if name in UNWEIGHTED:
-        failures = dict.fromkeys(WEIGHTS, UNWEIGHTED[name])
-    if name == "SGDRanker" and estimator.scale != "none":
-        names = ("check_fit_score_takes_y", "check_n_features_in_after_fitting")
-        failures |= dict.fromkeys(names, "partial_fit refuses a scaling that needs all rows")
-    if name != "KernelRankSVM":
-        return failures
-    if estimator.approximation == "nystroem":
-        return dict.fromkeys(WEIGHTS, "landmarks are drawn, and repeated rows are others to draw")
-    if estimator.kernel == "precomputed":
-        names = ("check_positive_only_tag_during_fit", "check_estimators_dtypes")
-        return dict.fromkeys(names, "it passes a matrix with eigenvalues far below 0")
-    if estimator.loss == "hinge":
-        return dict.fromkeys(WEIGHTS, "the hinge is smoothed as little as tol demands: 7 digits")
-    return {}
-
-
-@parametrize_with_checks(
-    [
-        RankSVM(),
-        SGDRanker(n_steps=2000),
-        DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
-        FactorizedRankSVM(2),
-        RegularizedRankSVM(tol=1e-7),
-        KernelRankSVM(tol=TINY),
-        KernelRankSVM("precomputed", tol=TINY),  # input of another kind
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [
-        RankSVM(solver="tron"),
-        RankSVM(scale="standard"),
-        RankSVM(query_normalization="pairs"),
-        SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
-        SGDRanker(n_steps=2000, warm_start=True, record="exact"),
-        DominationRanker("none", max_iter=20),
-        DominationRanker("l2", solver="coordinate"),
-        DominationRanker(scale="standard", warm_start=True),
-        FactorizedRankSVM(2, constraint="ball", scale="standard"),
-        FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
-        RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
-        KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
-        KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
-        KernelRankSVM(approximation="nystroem", tol=TINY),
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    check(estimator)

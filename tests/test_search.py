@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linrank
 import papers
@@ -355,37 +354,6 @@ def test_models_that_end_early_are_told_and_the_grid_of_low_rank_is_coarse():
         found = search(DATA, "factorized", papers, Cs="auto", cv=2, max_iter=1)
     assert_allclose(found.Cs_[1:] / found.Cs_[:-1], 4.0)
     assert found.Cs_[5] < DATA.queries.n_queries / 40 < found.Cs_[-1] * DATA.queries.n_pairs
-
-
-# ---- scikit-learn -------------------------------------------------------------------------------
-
-BY_PAIRS = {"cv": 2, "scoring": "pairwise_accuracy"}
-DRAWN = "pairs are drawn at random: a weight is a probability, not a repetition of the row"
-UNWEIGHTED = {
-    "FactorizedRankSVMCV": "the start is drawn row by row: other rows have another start",
-    "SGDRankerCV": DRAWN,
-}
-
-
-def failures(estimator):
-    reason = UNWEIGHTED.get(type(estimator).__name__)
-    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-    return {} if reason is None else dict.fromkeys(names, reason)
-
-
-@parametrize_with_checks(
-    [
-        papers.RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
-        papers.FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
-        papers.DominationRankerCV(cv=2, n_alphas=4),
-        papers.SGDRankerCV([0.1, 0.01, 0.001], n_steps=500, **BY_PAIRS),
-        papers.KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1, 1.0], random_state=0, **BY_PAIRS),
-    ],
-    expected_failed_checks=failures,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # ---- folds, threads and the measure -------------------------------------------------------------

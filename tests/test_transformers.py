@@ -18,36 +18,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hypothesis_profiles import examples
 from linrank import PivotedTfidf, QueryScaler, make_ranking
 from papers import RankSVM
 
 KINDS = ("range", "minmax", "standard")
-
-
-def expected_to_fail(estimator):
-    """What a scaler by query cannot promise: a row is scaled by the others that come with it."""
-    if isinstance(estimator, PivotedTfidf):
-        return {}
-    return {"check_methods_subset_invariance": "rows are scaled by the rows they come with"}
-
-
-@parametrize_with_checks(
-    [QueryScaler(KINDS[0]), PivotedTfidf()], expected_failed_checks=expected_to_fail
-)
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [*map(QueryScaler, KINDS[1:]), PivotedTfidf(slope=1.0, min_count=2)],
-    expected_failed_checks=expected_to_fail,
-)
-def test_scikit_learn_accepts_other_parameters(estimator, check):
-    check(estimator)
 
 
 def test_a_constant_feature_is_zero_although_its_mean_rounds():
