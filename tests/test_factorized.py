@@ -12,12 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
-from linrank.pairs import Pairs
 from linrank.published import PAIR_WORK, factorize_by_pairs
 from linrank.ranksvm.train import train
 from papers import FactorizedRankSVM
@@ -275,19 +273,3 @@ def test_the_callback_stops():
 def test_bad_options_of_pairs_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         factorize_by_pairs(small(), **{"learning_rate": 0.1, **options})
-
-
-def test_the_core_refuses_what_does_not_fit():
-    data = small()
-    pairs = Pairs(data.queries)
-    largest, V = np.ones(data.n_rows), np.zeros((data.n_rows, 2))
-    beta = np.zeros(data.n_features)
-    with pytest.raises(ValueError, match="V has length 1"):
-        _core.factor_start(data.rows.core, None, pairs.problem, largest, V[:1], beta)
-    with pytest.raises(ValueError, match="beta has length 2"):
-        _core.factor_start(data.rows.core, None, pairs.problem, largest, V, beta[:2])
-    with pytest.raises(ValueError, match="there is no work 'x'"):
-        _core.factor_epoch(data.rows.core, None, pairs.problem, largest, V, beta, "x", 1.0)
-    gains = Pairs(data.queries, gain=np.asarray(data.queries.levels, dtype=np.float64))
-    with pytest.raises(ValueError, match="without gains"):
-        _core.factor_start(data.rows.core, None, gains.problem, largest, V, beta)

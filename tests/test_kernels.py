@@ -288,19 +288,6 @@ def test_symmetric_product_is_the_product(seed, n, gap):
         assert_array_equal(_core.symmetric_product(Q, v, n_threads), product)
 
 
-@pytest.mark.parametrize(
-    ("Q", "n", "message"),
-    [
-        (np.ones((2, 3)), 3, "not square"),
-        (np.ones((3, 3)), 2, "v has length 2, expected 3"),
-        (np.ones((6, 6))[::2, ::2], 3, "contiguous"),
-    ],
-)
-def test_what_symmetric_product_refuses(Q, n, message):
-    with pytest.raises(ValueError, match=message):
-        _core.symmetric_product(Q, np.ones(n), 1)
-
-
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
 def test_stored_and_blocked_are_the_same_matrix(name, storage):

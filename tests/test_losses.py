@@ -278,25 +278,6 @@ def test_cholesky_solves(n, seed):
     assert _core.cholesky_factor(A.reshape(-1), n) is None
 
 
-def test_the_core_refuses_arrays_that_do_not_fit():
-    queries = Queries.of([1.0, 0.0])
-    loss = SquaredHinge(Pairs(queries))
-    with pytest.raises(ValueError, match="z has length 3, expected 2"):
-        loss.at(np.zeros(3))
-    rest = (None, None, None, False)
-    with pytest.raises(ValueError, match="a level is out of range"):
-        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, *rest)
-    with pytest.raises(ValueError, match="more levels than rows"):
-        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, *rest)
-    with pytest.raises(ValueError, match="another problem"):
-        SquaredHinge(Pairs(queries)).at(np.zeros(2), loss.at(np.zeros(2)))
-    rows = as_rows(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="row that does not exist"):
-        _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)
-    with pytest.raises(ValueError, match="w has length 2, expected 3"):
-        _core.scores(rows.core, np.zeros(2), None, 1)
-
-
 def test_scores_that_differ_below_float32_are_sorted_in_double():
     n = 3000
     rng = np.random.default_rng(0)
@@ -346,7 +327,7 @@ KINDS_OF_PAIRS = {
 
 
 def few_above_many(rng, row_weight=False, gain=False, adjacent=False):
-    """Pairs of a long query with labels above 0 for sixteen rows; and their list, which is short."""
+    """Pairs of a long query of which sixteen rows have labels above 0, and their short list."""
     labels = np.zeros(N)
     labels[rng.choice(N, 16, replace=False)] = 1 + np.arange(16) % 4
     u = rng.uniform(0.5, 2.0, N) if row_weight else np.ones(N)

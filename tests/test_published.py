@@ -77,10 +77,6 @@ def test_pairs_that_were_not_published_are_refused(loss):
 
 def test_the_core_refuses_what_does_not_fit():
     pairs = Pairs(Queries.of([0.0, 1.0]))
-    with pytest.raises(ValueError, match="unknown way of counting 'abacus'"):
-        _core.published_point(pairs.problem, np.zeros(2), "abacus")
-    with pytest.raises(ValueError, match="count all pairs, without gains"):
-        _core.explicit_pairs(Pairs(pairs.queries, adjacent=True).problem)
     for loss in (Counted(pairs), ExplicitPairs(pairs)):
         with pytest.raises(ValueError, match="z has length 3, expected 2"):
             loss.at(np.zeros(3))

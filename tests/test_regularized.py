@@ -247,21 +247,6 @@ def test_sums_of_the_certificate(case, seed):
     assert n_pairs == len(upper)
 
 
-def test_the_core_checks_what_it_is_given():
-    data = small()
-    at = Rectangles(choose_pairs(data), 1.0)
-    core, z, y, rho = at.core, np.zeros(data.n_rows), np.zeros(at.n_entries), np.ones(at.n_blocks)
-    for call, message in (
-        (lambda: core.loss(z, y[:-1], rho, 1), "y has length"),
-        (lambda: core.curvature(z[:-1], y, rho, z, 1), "z has length"),
-        (lambda: core.point(z, y, 0.0 * rho, y.copy(), 1), "rho must be finite and > 0"),
-        (lambda: core.settle(at.n_blocks, None, 1.0, 1.0, 1.0, 1.0, y, y), "no such rectangle"),
-        (lambda: replace(at, C=-1.0).core, "C must be finite and > 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
 def test_memory_is_refused_before_it_is_taken():
     """Two hundred million rows in two levels would make 10¹⁶ pairs; only counts are looked at."""
     data = small()
