@@ -29,7 +29,7 @@ from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker
 from peaks import peak_of
 from plain_descent import PlainDescent
-from test_descend import check_interrupt
+from test_samplers import check_interrupt
 
 N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5
 FIT = 1  # the use of a topic's seed by its estimator
