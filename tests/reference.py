@@ -40,28 +40,6 @@ def slope_and_value(loss: str, slack: float, epsilon: float) -> tuple[float, flo
     return slack - epsilon / 2.0, 1.0, 0.0
 
 
-def pair_loss(
-    z: Array,
-    offsets: Array,
-    levels: Array,
-    u: Array | None = None,
-    c: Array | None = None,
-    *,
-    gain: Array | None = None,
-    adjacent: bool = False,
-    loss: str = "squared_hinge",
-    epsilon: float = 1.0,
-) -> dict[str, Any]:
-    """`listed_loss` of the pairs of labels, with ``ω_ij = c_q u_i u_j (g_i - g_j)``."""
-    listed = []
-    for q, i, j in pairs(offsets, levels, adjacent):
-        weight = (1.0 if c is None else c[q]) * (1.0 if u is None else u[i] * u[j])
-        if gain is not None:
-            weight *= gain[i] - gain[j]
-        listed.append((i, j, weight))
-    return listed_loss(z, listed, loss=loss, epsilon=epsilon)
-
-
 def listed_loss(
     z: Array,
     preferences: Iterable[tuple[int, int, float]],

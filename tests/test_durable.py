@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import itertools
 import multiprocessing
 import os
@@ -128,15 +127,6 @@ def test_a_random_name_that_someone_has_taken_is_not_followed(tmp_path, monkeypa
         put(tmp_path / "out")
     assert caught.value.filename == str(tmp_path / "out")
     assert victim.read_text() == "precious"
-
-
-def test_permissions_are_the_usual_ones(tmp_path):
-    before = os.umask(0o027)
-    try:
-        put(tmp_path / "out")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
 
 
 def test_files_that_belong_together_are_settled_before_one_is_renamed(tmp_path, monkeypatch):
@@ -406,15 +396,6 @@ def test_file_systems_on_which_a_file_does_not_keep_its_number(tmp_path, monkeyp
     with durable.one_at_a_time(tmp_path / "x"):
         put(tmp_path / "x")
     assert linrank.Store(tmp_path / "store").n_rows == 6
-
-
-def test_compressed_text_does_not_depend_on_where_it_is_written(tmp_path):
-    """gzip keeps the name of the file, which is random until it is whole."""
-    for name in ("a.txt.gz", "b.txt.gz"):
-        write(DATA, tmp_path / name, "svmlight")
-    found = {(tmp_path / name).read_bytes() for name in ("a.txt.gz", "b.txt.gz")}
-    assert len(found) == 1
-    assert gzip.decompress(found.pop()).startswith(b"0 qid:1 1:0 2:1\n")
 
 
 # ---- killed at every step -----------------------------------------------------------------------

@@ -12,11 +12,10 @@ from scipy import sparse
 
 from any_models import assert_same
 from kernel_twin import plain_kernel
-from linrank import Dataset, KernelModel, WeightsDisplay, dual_matrix, load_model, make_ranking
+from linrank import Dataset, KernelModel, WeightsDisplay, dual_matrix, load_model
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.kernels.train import train_kernel
 from peaks import peak_of
 
 RNG = np.random.default_rng(7)
@@ -157,21 +156,6 @@ def test_only_rows_with_a_coefficient_are_kept(make):
         **{"C": 0.5, "pairs": "all", "objective": 1.5},
         **{"n_rows": 40, "n_queries": 2, "n_pairs": data.queries.n_pairs},
     }
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("kind", ["none", "standard", "query"])
-def test_a_trained_model_scores_raw_rows_as_the_training_did(make, kind, tmp_path):
-    raw = make_ranking(10, (4, 9), 5, random_state=0)
-    raw = Dataset.of(make(raw.X), raw.y, qid=raw.qid)
-    scaling, kernel = Scaling.fit(kind, raw.rows), Kernel.of("rbf", gamma=0.2)
-    data = scaling.applied(raw)
-    result = train_kernel(data, kernel=kernel, C=10.0)
-    model = KernelModel.of(result, data, scaling, kernel, C=10.0)
-    assert 0 < model.n_support < data.n_rows  # rows without a violated pair have no coefficient
-    assert_allclose(model.predict(raw.X, qid=raw.qid), result.scores, rtol=1e-9, atol=1e-9)
-    model.save(tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").training["gap"] == result.gap
 
 
 def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():

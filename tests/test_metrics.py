@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import linrank
 import reference
 from hypothesis_profiles import examples
 from linrank import concordance_index
@@ -385,22 +384,6 @@ def test_scikit_survival(seed):
     got = concordance_index(event, time, risk)
     assert [got.concordant, got.discordant, got.tied, got.tied_time] == counts
     assert got.value == value
-
-
-def test_without_censoring_it_is_the_measure():
-    """All events seen: times are labels, and an early event has a high score."""
-    rng = np.random.default_rng(0)
-    y, s, qid = rng.integers(0, 9, 300), rng.normal(size=300).round(1), rng.integers(0, 7, 300)
-    got = concordance_index(np.ones(300, bool), y, -s, qid=qid, tied_tol=0.0)
-    measured = linrank.evaluate(y, s, qid=qid, metrics="concordance_index")
-    assert got.value == measured["concordance_index"]
-    assert (got.concordant, got.discordant, got.tied) == measured.pairs.totals()
-
-
-def test_no_comparable_pair():
-    assert math.isnan(concordance_index([False, False], [1, 2], [1, 2]).value)
-    assert math.isnan(concordance_index([True], [1], [1]).value)
-    assert math.isnan(concordance_index([True, True], [1, 2], [1, 2], qid=["a", "b"]).value)
 
 
 @pytest.mark.parametrize(

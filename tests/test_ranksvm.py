@@ -126,13 +126,6 @@ def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
     assert_allclose(sampled, train(weights, tol=1e-10, query_weight=query_weight).value, rtol=1e-9)
 
 
-def test_one_query_longer_than_a_thread_takes_alone():
-    data = make_ranking(1, 140_000, 6, None, random_state=11)
-    a = train(data, C=1e-9, tol=1e-8)
-    b = train(data, C=1e-9, tol=1e-6, solver="tron")
-    assert_allclose(a.value, b.value, rtol=1e-7)
-
-
 @pytest.mark.parametrize(
     "data",
     [

@@ -416,16 +416,6 @@ def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
     assert judge(path.coefs, data, Fold(None, data), 0, Scaling(), "ndcg@10")[0] < 0.9
 
 
-# ---- the rule of choice -------------------------------------------------------------------------
-
-
-def test_the_edge_is_told():
-    with pytest.warns(UserWarning, match=r"the best C, .*, is the (smallest|largest)"):
-        RankSVMCV([1e-7, 1e5], cv=2, scoring="ndcg@10").fit(
-            np.random.default_rng(0).normal(size=DATA.X.shape), DATA.y, qid=DATA.qid
-        )
-
-
 # ---- folds --------------------------------------------------------------------------------------
 
 

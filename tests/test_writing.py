@@ -199,7 +199,10 @@ def test_text_is_compressed_by_its_name(tmp_path, extension, opener):
     data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 1])
     path = tmp_path / f"data.txt.{extension}"
     write(data, path, target_format(path))
+    content = path.read_bytes()
     assert opener.open(path).read() == b"0 qid:1 1:1\n1 qid:1 1:2\n"
+    write(data, path, target_format(path), overwrite=True)
+    assert path.read_bytes() == content  # gzip would keep a name, which is random until it is whole
     assert_rows(load(path, dtype="float64"), data)
     path = tmp_path / f"data.csv.{extension}"
     write(data, path, target_format(path))
