@@ -139,13 +139,8 @@ def test_validation_data_as_other_libraries_pass_it(arguments):
 
 
 def test_the_last_of_several_validation_sets_steers():
-    ranker = RankSVM().fit(
-        DATA.X,
-        DATA.y,
-        qid=DATA.qid,
-        eval_set=[(DATA.X, DATA.y), (HELD_OUT.X, HELD_OUT.y)],
-        eval_qid=[DATA.qid, HELD_OUT.qid],
-    )
+    sets = {"eval_set": [(DATA.X, DATA.y), PART], "eval_qid": [DATA.qid, HELD_OUT.qid]}
+    ranker = RankSVM().fit(DATA.X, DATA.y, qid=DATA.qid, **sets)
     assert ranker.best_iteration_ == int(np.argmax(ranker.history_["val1_ndcg@10"]))
     scores = ranker.predict(DATA.X)
     expected = evaluate(DATA.y, scores, qid=DATA.qid)["ndcg@10"]

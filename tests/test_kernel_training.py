@@ -181,14 +181,11 @@ def test_coefficients_do_not_grow_where_the_kernel_sees_none_of_it():
     data = problem(12, n=120)
     kernel = Kernel("poly", gamma=0.5, degree=2, coef0=1.0)
     seen = []
-    found = train_kernel(
-        data,
-        kernel=kernel,
-        C=0.3,
-        loss="hinge",
-        tol=1e-6,
-        callback=lambda state: seen.append(np.abs(state["w"]).max()),
-    )
+
+    def note(state):
+        seen.append(np.abs(state["w"]).max())
+
+    found = train_kernel(data, kernel=kernel, C=0.3, loss="hinge", tol=1e-6, callback=note)
     assert found.converged
     weight = np.abs(data.weight).max() ** 2
     assert max(seen) <= 2 * 0.3 * weight * 120  # no slope of the loss is larger than C·Σω
@@ -285,11 +282,8 @@ def test_the_optimum_is_that_of_all_pairs(kernel, C, loss):
         assert_allclose(beta, dual, atol=1e-3 * np.abs(dual).max())
     # ½‖w - w*‖² <= F - F*, and a score is w times a row of length √Q_ii.
     assert (np.abs(found - scores) <= np.sqrt(2 * ranker.duality_gap_ * np.diag(Q)) + 1e-4).all()
-    assert_allclose(
-        ranker.decision_function(OTHER.X),
-        plain_kernel(OTHER.X, DATA.X, kernel, **KERNELS[kernel]) @ beta,
-        atol=1e-8,
-    )
+    expected = plain_kernel(OTHER.X, DATA.X, kernel, **KERNELS[kernel]) @ beta
+    assert_allclose(ranker.decision_function(OTHER.X), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

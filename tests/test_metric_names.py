@@ -442,21 +442,10 @@ def test_lightgbm(seed):
     column = np.arange(len(y), dtype=float)[:, None]
     data = lightgbm.Dataset(column, label=y, group=sizes, init_score=s, params=quiet)
     reported: dict = {}
-    lightgbm.train(
-        {
-            "objective": "lambdarank",
-            "metric": ["ndcg", "map"],
-            "eval_at": [1, 3, 10],
-            "learning_rate": 1e-300,
-            "num_leaves": 2,
-            **quiet,
-        },
-        data,
-        num_boost_round=1,
-        valid_sets=[data],
-        valid_names=["valid"],
-        callbacks=[lightgbm.record_evaluation(reported)],
-    )
+    asked = {"objective": "lambdarank", "metric": ["ndcg", "map"], "eval_at": [1, 3, 10]}
+    asked |= {"learning_rate": 1e-300, "num_leaves": 2, **quiet}
+    note = lightgbm.record_evaluation(reported)
+    lightgbm.train(asked, data, 1, valid_sets=[data], valid_names=["valid"], callbacks=[note])
     names = [f"{m}@{k}" for m in ("ndcg", "map") for k in (1, 3, 10)]
     result = evaluate(y, s, group=sizes, metrics=names, convention="lightgbm")
     truth = [reported["valid"][name][0] for name in names]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -246,13 +247,11 @@ def test_the_foot_of_a_table_says_that_short_queries_count_nothing():
 def test_domination_errors_equal_definition(case):
     """Ties, queries of one level and of one row, few and many levels, rows in any order."""
     y, s, qid, docid = case
+    options = product(
+        ("domination_error", "dominated_error"), ("right", "error"), ("rows", "queries")
+    )
+    names = [f"{kind}(ties={ties}, over={over})" for kind, ties, over in options]
     for rules in RULES:  # who comes first among ties has no say
-        names = [
-            f"{kind}(ties={ties}, over={over})"
-            for kind in ("domination_error", "dominated_error")
-            for ties in ("right", "error")
-            for over in ("rows", "queries")
-        ]
         chosen = convention("linrank", ties=rules)
         result = evaluate(y, s, qid=qid, docid=docid, metrics=names, convention=chosen)
         for kind, got, definition in (
@@ -359,13 +358,8 @@ def times(draw, most=40):
 def test_counts_equal_the_definition(case, tolerance):
     event, time, risk, qid = case
     got = concordance_index(event, time, risk, qid=qid, tied_tol=tolerance)
-    truth = np.sum(
-        [
-            reference.censored_counts(event[qid == q], time[qid == q], risk[qid == q], tolerance)
-            for q in np.unique(qid)
-        ],
-        axis=0,
-    )
+    parts = [(event[qid == q], time[qid == q], risk[qid == q]) for q in np.unique(qid)]
+    truth = np.sum([reference.censored_counts(*part, tolerance) for part in parts], axis=0)
     assert [got.concordant, got.discordant, got.tied, got.tied_time] == truth.tolist()
     n = got.n_pairs
     value = (got.concordant + got.tied / 2) / n if n else math.nan

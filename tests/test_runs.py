@@ -113,13 +113,10 @@ def test_every_measure_equals_its_definition(ties, data):
     k = data.draw(st.sampled_from([1, 2, 3, 7]))
     names = ["ndcg", f"ndcg@{k}", "mean_ndcg", "map", f"map@{k}", f"p@{k}", f"recall@{k}", "mrr"]
     names += [f"success@{k}", "rbp", "err", "auc", "pairwise_accuracy", "kendall_tau"]
-    result = evaluate_run(
-        {"q": {f"d{i}": g for i, g in enumerate(everything)}, "other": {"x": 3}},
-        {"q": {f"d{i}": x for i, x in enumerate(s)}, "other": {"x": 1}},
-        metrics=names,
-        convention=convention("linrank", ties=ties),
-        complete=True,
-    )
+    qrels = {"q": {f"d{i}": g for i, g in enumerate(everything)}, "other": {"x": 3}}
+    run = {"q": {f"d{i}": x for i, x in enumerate(s)}, "other": {"x": 1}}
+    rules = convention("linrank", ties=ties)
+    result = evaluate_run(qrels, run, metrics=names, convention=rules, complete=True)
     relevant = int((everything >= 1).sum())
 
     def on_list(measure, *options):
@@ -449,10 +446,8 @@ def test_bad_columns(attempt, message):
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_files_are_compressed_as_their_names_say(tmp_path, ending):
-    run, qrels = (
-        Run.of([2, 2, 1], ["a", "b", "a"], [0.5, 2, 1]),
-        Qrels.of(["q"] * 2, "de", [1, 0.5]),
-    )
+    run = Run.of([2, 2, 1], ["a", "b", "a"], [0.5, 2, 1])
+    qrels = Qrels.of(["q"] * 2, "de", [1, 0.5])
     runs, judged = (tmp_path / f"a.{kind}{ending}" for kind in ("run", "qrels"))
     write_run(runs, run)
     write_qrels(judged, qrels)

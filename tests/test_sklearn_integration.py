@@ -55,13 +55,9 @@ def test_one_qid_reaches_splitter_fit_and_score(routing):
 
 def test_grid_search_over_a_pipeline(routing):
     cv = QueryKFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), RankSVM()),
-        {"ranksvm__C": [1e-3, 1.0]},
-        cv=cv,
-        scoring=ranking_scorer("ndcg@10"),
-        error_score="raise",
-    ).fit(DATA.X, DATA.y, qid=DATA.qid)
+    pipeline, grid = make_pipeline(StandardScaler(), RankSVM()), {"ranksvm__C": [1e-3, 1.0]}
+    how = {"cv": cv, "scoring": ranking_scorer("ndcg@10"), "error_score": "raise"}
+    search = GridSearchCV(pipeline, grid, **how).fit(DATA.X, DATA.y, qid=DATA.qid)
 
     def fit(X, y, qid):
         scaler = StandardScaler().fit(X)
