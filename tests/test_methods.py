@@ -257,6 +257,31 @@ def test_what_did_not_converge_is_doubted(name):
     assert "converged" not in dict(METHODS[name].describe(trained, p).lines)
 
 
+@pytest.mark.filterwarnings("ignore:(the best|every)", "ignore:.* models on the folds")
+@pytest.mark.parametrize("kind", [estimator_of, searcher_of])
+@pytest.mark.parametrize("name", [name for name in OWN if name != "kernel"])
+def test_missing_values_are_filled_in_or_refused(name, kind):
+    method, holes = METHODS[name], np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan)
+    holes[:, -1] = X[:, -1]
+    declared_by = method.parameters if kind is estimator_of else method.search
+    if declared_by is None:
+        pytest.skip("it has no grid")
+    own = {k: v for k, v in QUICK[name].items() if k in options_of(declared_by)}
+    filling, refusing = (kind(method)(**own, **given) for given in ({"missing": "indicator"}, {}))
+    assert [r.__sklearn_tags__().input_tags.allow_nan for r in (filling, refusing)] == [1, 0]
+    filling.fit(holes, Y, qid=QID)
+    assert filling.n_features_in_ == X.shape[1] == filling.coef_.size
+    assert np.isfinite(filling.predict(holes, qid=QID)).all()
+    assert filling.model_.missing.weights[-1] == 0.0  # never missing: no indicator
+    told = r"NaN at row \d+, column \d+.*'zero', 'mean'"
+    with pytest.raises(ValueError, match=told):
+        refusing.fit(holes, Y, qid=QID)
+    refusing.fit(X, Y, qid=QID)
+    for use in (refusing.predict, refusing.model_.explain):
+        with pytest.raises(ValueError, match=told):
+            use(holes)
+
+
 # Values that are none of a parameter, by its kind; each is told with the name of the parameter.
 ODD = (float("nan"), "some", True)
 WRONG = {

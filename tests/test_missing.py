@@ -19,17 +19,6 @@ from papers import RankSVM
 from stored_data import dense
 
 POLICIES = ("zero", "mean", "indicator")
-LINEAR = {
-    "RankSVM": {},
-    "RankSVMCV": {"Cs": [0.1, 1.0], "cv": 2},
-    "SGDRanker": {"n_steps": 500, "random_state": 0},
-    "SGDRankerCV": {"n_steps": 200, "random_state": 0, "alphas": [0.01, 0.1], "cv": 2},
-    "DominationRanker": {"alpha": 0.01},
-    "DominationRankerCV": {"alphas": [0.01, 0.1], "cv": 2},
-    "FactorizedRankSVM": {"random_state": 0, "max_iter": 5},
-    "FactorizedRankSVMCV": {"Cs": [0.1, 1.0], "cv": 2, "random_state": 0, "max_iter": 5},
-    "RegularizedRankSVM": {"max_iter": 5},
-}
 
 
 def holed(seed: int = 0, n_rows: int = 60, n_features: int = 4, share: float = 0.2):
@@ -143,27 +132,6 @@ def test_bounds_are_of_features_and_leave_indicators_free():
     assert np.abs(ranker.model_.missing.weights).max() > 0.1
     listed = RankSVM(missing="indicator", coef_bounds=(bounds[:, 0], bounds[:, 1]))
     assert_array_equal(listed.fit(X, y, qid=qid).coef_, ranker.coef_)
-
-
-@pytest.mark.parametrize("name", LINEAR)
-@pytest.mark.filterwarnings("ignore")
-def test_every_linear_estimator_has_the_policy(name):
-    X, y, qid = holed(n_rows=40)
-    ranker, refusing = (
-        getattr(linrank, name)(**LINEAR[name], **given) for given in ({"missing": "indicator"}, {})
-    )
-    ranker.fit(X, y, qid=qid)
-    assert [r.__sklearn_tags__().input_tags.allow_nan for r in (ranker, refusing)] == [1, 0]
-    assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
-    assert np.isfinite(ranker.predict(X, qid=qid)).all()
-    assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
-    told = r"NaN at row \d+, column \d+.*missing='zero', 'mean'"
-    with pytest.raises(ValueError, match=told):
-        refusing.fit(X, y, qid=qid)
-    refusing.fit(np.nan_to_num(X), y, qid=qid)
-    for use in (refusing.predict, refusing.model_.explain):
-        with pytest.raises(ValueError, match=told):
-            use(X)
 
 
 @pytest.mark.parametrize(
