@@ -13,16 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank.metrics import (
-    CONVENTIONS,
-    NDCG,
-    Evaluation,
-    PairwiseAccuracy,
-    convention,
-    evaluate,
-    parse,
-    parse_scoring,
-)
+from linrank import metrics
+from linrank.metrics import Evaluation, convention, evaluate, parse
 from linrank.metrics.measures import ALIASES, MEASURES, valid_forms
 from small_data import small
 
@@ -108,11 +100,11 @@ def test_bad_names_say_what_is_valid(name, message):
 
 
 def test_measures_are_values():
-    assert len({NDCG(k=10), parse("ndcg@10"), parse("nDCG@10")}) == 1
+    assert len({metrics.NDCG(k=10), parse("ndcg@10"), parse("nDCG@10")}) == 1
     with pytest.raises(AttributeError):
-        NDCG().k = 3
+        metrics.NDCG().k = 3
     with pytest.raises(ValueError, match="ties must be one of error, half, skip, got 'no'"):
-        PairwiseAccuracy(ties="no")
+        metrics.PairwiseAccuracy(ties="no")
     with pytest.raises(TypeError, match="a metric is a name such as 'ndcg@10'"):
         parse(10)
     assert len(valid_forms()) == 18
@@ -134,8 +126,8 @@ def test_models_are_not_chosen_by_an_error_that_likes_ties(name):
     with pytest.raises(
         ValueError, match=r"scores all rows alike .* write domina\w+_error\(ties=er"
     ):
-        parse_scoring(name)
-    assert not parse_scoring(name.split("(")[0] + "(ties=error)").higher_is_better
+        metrics.parse_scoring(name)
+    assert not metrics.parse_scoring(name.split("(")[0] + "(ties=error)").higher_is_better
 
 
 # ---- the result -------------------------------------------------------------------------------
@@ -228,7 +220,7 @@ def scored(seed: int = 0, n_queries: int = 30):
     return y, rng.integers(0, 4, len(qid)).astype(float), qid
 
 
-@pytest.mark.parametrize("name", CONVENTIONS)
+@pytest.mark.parametrize("name", metrics.CONVENTIONS)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_ratio_of_the_sums_is_the_mean(form, name):
     y, scores, qid = scored()

@@ -18,18 +18,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
-from linrank import (
-    Dataset,
-    LinearModel,
-    Preferences,
-    RankSVM,
-    RankSVMCV,
-    errors,
-    evaluate,
-    ranking_scorer,
-    ranksvm_path,
-    train_test_split,
-)
+from linrank import RankSVM, RankSVMCV, evaluate, train_test_split
 from linrank.data.frames import feature_name
 from linrank.displays.weights import WeightsDisplay
 
@@ -56,10 +45,10 @@ def test_an_evaluation_is_a_frame_and_a_table():
 
 
 def test_long_things_have_short_forms():
-    path = ranksvm_path(DATA.X, DATA.y, qid=DATA.qid, Cs=[0.01, 0.1, 1.0])
+    path = linrank.ranksvm_path(DATA.X, DATA.y, qid=DATA.qid, Cs=[0.01, 0.1, 1.0])
     assert repr(path) == "<PathResult: 3 models, C 0.01 to 1, 4 features, 3 certified>"
-    assert repr(Preferences.of([[2, 0], [1, 0]])) == "<Preferences: 2 pairs of 3 rows>"
-    weighted = Preferences.of([[2, 0], [1, 0]], [1.0, 0.5])
+    assert repr(linrank.Preferences.of([[2, 0], [1, 0]])) == "<Preferences: 2 pairs of 3 rows>"
+    weighted = linrank.Preferences.of([[2, 0], [1, 0]], [1.0, 0.5])
     assert repr(weighted) == "<Preferences: 2 pairs of 3 rows, weight 1.5 in all>"
 
 
@@ -112,7 +101,7 @@ def test_weights_have_an_intercept_and_importances():
     expected = np.abs(ranker.coef_) * DATA.X.std(axis=0, dtype=np.float64)
     assert_allclose(ranker.feature_importances_, expected / expected.sum(), rtol=1e-10)
     assert_allclose(ranker.model_.importances, expected, rtol=1e-10)
-    assert LinearModel([1.0, -2.0]).importances is None
+    assert linrank.LinearModel([1.0, -2.0]).importances is None
     curved = RankSVM(C=0.01, curves="quantile").fit(DATA)
     assert not hasattr(curved, "feature_importances_")
     assert not hasattr(curved, "intercept_")
@@ -128,7 +117,7 @@ def test_permutation_importance_by_a_scorer_with_the_queries():
     ranker = RankSVM(C=0.01).fit(DATA)
     with pytest.raises(ValueError, match=r"functools\.partial\(ranking_scorer\('ndcg@10'\), qid="):
         permutation_importance(ranker, DATA.X, DATA.y)
-    scorer = partial(ranking_scorer("pairwise_accuracy"), qid=DATA.qid)
+    scorer = partial(linrank.ranking_scorer("pairwise_accuracy"), qid=DATA.qid)
     found = permutation_importance(ranker, DATA.X, DATA.y, scoring=scorer, random_state=0)
     shuffled = DATA.X.copy()
     shuffled[:, 0] = np.random.default_rng(0).permutation(shuffled[:, 0])
@@ -158,7 +147,7 @@ def test_splits_keep_queries_whole():
 
 def test_splits_of_anything():
     train, test = train_test_split(DATA, random_state=0)
-    assert isinstance(train, Dataset)
+    assert isinstance(train, linrank.Dataset)
     assert train.n_rows + test.n_rows == DATA.n_rows
     assert not set(train.qid) & set(test.qid)
     whole = FRAME.assign(query=[f"q{q}" for q in DATA.qid], grade=DATA.y)
@@ -181,7 +170,7 @@ def test_splits_of_anything():
         (([1.0, 2.0],), {}, r"needs qid, .*sklearn\.model_selection\.train_test_split"),
         (([1.0, 2.0],), {"qid": [7, 7]}, "all rows are of one query"),
         (([1.0, 2.0],), {"qid": [1, 2, 3]}, "inconsistent numbers of samples"),
-        ((Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 2]), [0]), {}, "pass it alone"),
+        ((linrank.Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 2]), [0]), {}, "pass it alone"),
     ],
 )
 def test_splits_that_cannot_be_made(arrays, options, told):
@@ -252,7 +241,7 @@ def test_a_subclass_takes_the_same_parameters():
 
 
 def test_our_errors_have_one_base_and_stay_what_they_were():
-    ours = {name: value for name, value in vars(errors).items() if name.endswith("Error")}
+    ours = {name: value for name, value in vars(linrank.errors).items() if name.endswith("Error")}
     base = ours.pop("LinrankError")
     assert len(ours) == 6
     for kind in ours.values():
@@ -266,7 +255,7 @@ def test_filters_of_scikit_learn_know_our_warning():
     from sklearn.exceptions import ConvergenceWarning
 
     assert issubclass(linrank.ConvergenceWarning, ConvergenceWarning)
-    assert linrank.ConvergenceWarning is errors.ConvergenceWarning
+    assert linrank.ConvergenceWarning is linrank.errors.ConvergenceWarning
     kept = pickle.loads(pickle.dumps(linrank.ConvergenceWarning("once")))
     assert type(kept) is linrank.ConvergenceWarning
     with warnings.catch_warnings():
@@ -276,7 +265,7 @@ def test_filters_of_scikit_learn_know_our_warning():
     with pytest.warns(ConvergenceWarning):
         RankSVM(C=10.0, max_iter=1, tol=1e-9).fit(DATA)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        errors.Nothing  # noqa: B018
+        linrank.errors.Nothing  # noqa: B018
 
 
 def test_errors_load_no_scikit_learn_until_the_warning_is_asked_for():

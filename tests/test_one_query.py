@@ -16,18 +16,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from linrank import (
-    Dataset,
-    DominationRanker,
-    KernelRankSVM,
-    PerQueryRanker,
-    QueryKFold,
-    RankSVM,
-    RankSVMCV,
-    SGDRanker,
-    evaluate,
-    ranking_scorer,
-)
+import linrank
+from linrank import RankSVM, SGDRanker, evaluate
 from linrank.data.synthetic import make_ranking
 from linrank.errors import DataWarning
 
@@ -49,9 +39,9 @@ def data_warnings(act) -> list[warnings.WarningMessage]:
 
 FITS = {
     "RankSVM": lambda **ids: RankSVM().fit(X, Y, **ids),
-    "RankSVMCV": lambda **ids: RankSVMCV([0.1], cv=2).fit(X, Y, **ids),
-    "DominationRanker": lambda **ids: DominationRanker(max_iter=3).fit(X, Y, **ids),
-    "KernelRankSVM": lambda **ids: KernelRankSVM(max_iter=3).fit(X, Y, **ids),
+    "RankSVMCV": lambda **ids: linrank.RankSVMCV([0.1], cv=2).fit(X, Y, **ids),
+    "DominationRanker": lambda **ids: linrank.DominationRanker(max_iter=3).fit(X, Y, **ids),
+    "KernelRankSVM": lambda **ids: linrank.KernelRankSVM(max_iter=3).fit(X, Y, **ids),
     "SGDRanker": lambda **ids: SGDRanker(n_steps=10).fit(X, Y, **ids),
 }
 
@@ -69,7 +59,7 @@ def test_graded_rows_without_queries_are_asked_for_once(name):
 def test_other_ways_to_learn():
     sizes = np.diff(DATA.queries.offsets)
     assert data_warnings(lambda: RankSVM().fit(X, Y, group=sizes)) == []
-    whole = Dataset.of(X, Y)
+    whole = linrank.Dataset.of(X, Y)
     (said,) = data_warnings(lambda: RankSVM().fit(whole))
     assert "got no query ids" in str(said.message)
     assert data_warnings(lambda: RankSVM().fit(whole, qid=None)) == []
@@ -80,7 +70,7 @@ def test_other_ways_to_learn():
     assert len(data_warnings(lambda: stream.partial_fit(X, Y).partial_fit(X, Y))) == 1
     assert data_warnings(lambda: SGDRanker().partial_fit(X, Y, qid=None)) == []
     topics = np.column_stack([Y, Y > 1])  # each topic is a query
-    assert data_warnings(lambda: PerQueryRanker(RankSVM()).fit(X, topics)) == []
+    assert data_warnings(lambda: linrank.PerQueryRanker(RankSVM()).fit(X, topics)) == []
 
 
 @pytest.mark.parametrize(
@@ -126,13 +116,13 @@ def test_folds_that_split_queries_are_told_once(routing, cv):
     (said,) = data_warnings(lambda: search.fit(X, Y, qid=QID))
     assert said.filename == __file__
     assert re.match(SPLIT, str(said.message))
-    how = {"cv": cv, "params": {"qid": QID}, "scoring": ranking_scorer("ndcg@5")}
+    how = {"cv": cv, "params": {"qid": QID}, "scoring": linrank.ranking_scorer("ndcg@5")}
     with pytest.warns(DataWarning, match=SPLIT):
         cross_val_score(make_pipeline(StandardScaler(), RankSVM()), X, Y, **how)
 
 
 def test_whole_queries_are_not_warned_of(routing):
-    by_query = GridSearchCV(RankSVM(), GRID, cv=QueryKFold(3), return_train_score=True)
+    by_query = GridSearchCV(RankSVM(), GRID, cv=linrank.QueryKFold(3), return_train_score=True)
     assert data_warnings(lambda: by_query.fit(X, Y, qid=QID)) == []
     by_group = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
     assert data_warnings(lambda: by_group.fit(X, Y, qid=QID, groups=QID)) == []

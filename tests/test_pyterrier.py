@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import (
-    DominationRanker,
-    FactorizedRankSVM,
-    KernelRankSVMCV,
-    RankSVM,
-    RankSVMCV,
-    RegularizedRankSVM,
-    SGDRanker,
-    evaluate,
-    make_ranking,
-)
+import linrank
+from linrank import evaluate, make_ranking
 
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
@@ -24,13 +15,13 @@ pt = pytest.importorskip("pyterrier")
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # PyTerrier's own
 
 RANKERS = [
-    RankSVM(C=0.1, early_stopping=True),
-    SGDRanker(random_state=0, n_steps=3000),
-    DominationRanker(),
-    FactorizedRankSVM(random_state=0, max_iter=5),
-    RegularizedRankSVM(max_iter=5),
-    RankSVMCV(),
-    KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1], random_state=0),
+    linrank.RankSVM(C=0.1, early_stopping=True),
+    linrank.SGDRanker(random_state=0, n_steps=3000),
+    linrank.DominationRanker(),
+    linrank.FactorizedRankSVM(random_state=0, max_iter=5),
+    linrank.RegularizedRankSVM(max_iter=5),
+    linrank.RankSVMCV(),
+    linrank.KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1], random_state=0),
 ]
 
 
@@ -69,7 +60,7 @@ def test_form_ltr(frames, ranker):
 
 def test_scaling_by_query_needs_what_pyterrier_does_not_pass(frames):
     training, validation, qrels = frames
-    pipeline = pt.ltr.apply_learned_model(RankSVM(scale="query"), form="ltr")
+    pipeline = pt.ltr.apply_learned_model(linrank.RankSVM(scale="query"), form="ltr")
     pipeline.fit(training, qrels, validation, qrels)
     with pytest.raises(ValueError, match=r"scale='query'\), so scoring needs qid"):
         pipeline.transform(validation)
@@ -80,4 +71,4 @@ def test_scaling_by_query_needs_what_pyterrier_does_not_pass(frames):
 
 def test_folds_and_validation_data_are_too_much():
     with pytest.raises(ValueError, match="eval_set is there to choose by, and cv=3 too"):
-        RankSVMCV(cv=3).fit([[1.0], [2.0]], [0, 1], eval_set=[([[1.0], [2.0]], [0, 1])])
+        linrank.RankSVMCV(cv=3).fit([[1.0], [2.0]], [0, 1], eval_set=[([[1.0], [2.0]], [0, 1])])

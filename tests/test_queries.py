@@ -14,16 +14,7 @@ from scipy import sparse
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import (
-    Dataset,
-    DominationRanker,
-    KernelRankSVM,
-    LinearModel,
-    RankSVM,
-    RankSVMCV,
-    SGDRanker,
-    _core,
-)
+from linrank import Dataset, RankSVM, _core
 from linrank.data.dataset import _columns_like
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -179,11 +170,11 @@ def test_training_refuses_ids_that_nobody_named(name, make):
     "learn",
     [
         lambda X, Y: RankSVM().fit_pairs(X, [[1, 0]]),
-        lambda X, Y: RankSVMCV(cv=2).fit(X, Y),
-        lambda X, Y: DominationRanker().fit(X, Y),
-        lambda X, Y: KernelRankSVM().fit(X, Y),
-        lambda X, Y: SGDRanker().fit(X, Y),
-        lambda X, Y: SGDRanker().partial_fit(X, Y),
+        lambda X, Y: linrank.RankSVMCV(cv=2).fit(X, Y),
+        lambda X, Y: linrank.DominationRanker().fit(X, Y),
+        lambda X, Y: linrank.KernelRankSVM().fit(X, Y),
+        lambda X, Y: linrank.SGDRanker().fit(X, Y),
+        lambda X, Y: linrank.SGDRanker().partial_fit(X, Y),
         lambda X, Y: RankSVM().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1], X_val=X, y_val=Y),
     ],
 )
@@ -268,11 +259,11 @@ def test_columns_alike_are_those_that_equal_in_every_row(n_rows, n_columns, seed
 def test_scoring_refuses_ids_that_were_no_feature(make, named):
     """Without names in training, a column of ids in the place of a feature would be scored."""
     rows = pd.DataFrame({"x": X, "z": X}) if named else np.column_stack([X, X])
-    ranker, kernel = (kind().fit(rows, Y, qid=IDS) for kind in (RankSVM, KernelRankSVM))
+    ranker, kernel = (kind().fit(rows, Y, qid=IDS) for kind in (RankSVM, linrank.KernelRankSVM))
     frame, model = make({"qid": IDS, "x": X}), ranker.model_
     scores = (ranker.predict, ranker.explain, model.predict, model.explain, kernel.model_.predict)
     for score in (*scores, lambda frame: ranker.rank(frame, qid=IDS)):
         with pytest.raises(ValueError, match="column named 'qid', which the model was not trained"):
             score(frame)
-    model = LinearModel([1.0, 2.0], feature_names=["qid", "x"])
+    model = linrank.LinearModel([1.0, 2.0], feature_names=["qid", "x"])
     assert model.predict(frame).tolist() == [a + 2 * b for a, b in zip(IDS, X, strict=True)]

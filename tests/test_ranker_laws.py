@@ -11,16 +11,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import papers
 from linrank import NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
-from papers import (
-    DominationRanker,
-    FactorizedRankSVM,
-    KernelRankSVM,
-    RankSVM,
-    RegularizedRankSVM,
-    SGDRanker,
-)
 
 # Features of about unit spread, so that a few thousand steps go a long way.
 WHOLE = make_ranking(
@@ -29,13 +22,13 @@ WHOLE = make_ranking(
 WHOLE = Scaling.fit("standard", WHOLE.rows).applied(WHOLE)
 DATA, HELD_OUT = (WHOLE.select(part) for part in (WHOLE.qid < 20, WHOLE.qid >= 20))
 RANKERS = {
-    "RankSVM": RankSVM(0.5, tol=1e-10),
-    "TRON": RankSVM(0.5, tol=1e-10, solver="tron"),
-    "SGDRanker": SGDRanker(n_steps=20_000, alpha=1e-2, random_state=0),
-    "DominationRanker": DominationRanker("l1", 0.1, tol=1e-9),
-    "FactorizedRankSVM": FactorizedRankSVM(3, 0.1, random_state=0),
-    "RegularizedRankSVM": RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-7),
-    "KernelRankSVM": KernelRankSVM(gamma=0.3, tol=1e-10, random_state=0),
+    "RankSVM": papers.RankSVM(0.5, tol=1e-10),
+    "TRON": papers.RankSVM(0.5, tol=1e-10, solver="tron"),
+    "SGDRanker": papers.SGDRanker(n_steps=20_000, alpha=1e-2, random_state=0),
+    "DominationRanker": papers.DominationRanker("l1", 0.1, tol=1e-9),
+    "FactorizedRankSVM": papers.FactorizedRankSVM(3, 0.1, random_state=0),
+    "RegularizedRankSVM": papers.RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-7),
+    "KernelRankSVM": papers.KernelRankSVM(gamma=0.3, tol=1e-10, random_state=0),
 }
 # Fits are ended by callbacks, or their tolerance is too small.
 pytestmark = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")

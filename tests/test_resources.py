@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 
 from linrank.cli.options import size_in_bytes
 from linrank.system import resources
-from linrank.system import resources as memory
-from linrank.system.resources import (
-    allowed,
-    available,
-    cached_property,
-    cpu_quota,
-    parse_bytes,
-    resolve,
-    too_small,
-)
+from linrank.system.resources import parse_bytes, resolve
 
 
 @pytest.fixture
@@ -101,7 +92,7 @@ def test_quotas_of_control_groups(tmp_path, membership, groups, expected):
     for path, quota in groups.items():
         write(tmp_path / "cgroup" / path, quota)
     (tmp_path / "own").write_text(f"{membership}\n")
-    assert cpu_quota(str(tmp_path / "cgroup"), str(tmp_path / "own")) == expected
+    assert resources.cpu_quota(str(tmp_path / "cgroup"), str(tmp_path / "own")) == expected
 
 
 def test_a_container_gets_no_more_threads_than_its_quota(six_cores, tmp_path):
@@ -144,7 +135,7 @@ def test_a_size_is_its_number_times_its_unit(n, decimals, unit, space, case):
 @given(size=st.one_of(st.integers(1, 2**60), st.floats(1.0, 1e18)))
 def test_numbers_are_bytes(size):
     assert parse_bytes(size) == int(size)
-    assert allowed(size) == int(size)
+    assert resources.allowed(size) == int(size)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +154,9 @@ def test_what_is_no_number_of_bytes_is_refused(size):
 
 
 def test_allowed_reads_sizes_and_names_the_option():
-    assert allowed("1.5GB") == 1_500_000_000
+    assert resources.allowed("1.5GB") == 1_500_000_000
     with pytest.raises(ValueError, match=r"memory_limit must be .*, or None, and > 0; got 'half'"):
-        allowed("half")
+        resources.allowed("half")
 
 
 def test_the_command_line_takes_megabytes_or_a_unit():
@@ -175,7 +166,7 @@ def test_the_command_line_takes_megabytes_or_a_unit():
 
 @given(st.integers(1, 10**18))
 def test_a_limit_too_small_names_one_that_is_not(needed):
-    told = str(too_small(1, "a fit", needed, "use less"))
+    told = str(resources.too_small(1, "a fit", needed, "use less"))
     least = parse_bytes(re.search(r"allow (\S+), or use less", told)[1])
     assert needed <= least <= max(1.01 * needed, needed + 1)
     assert "memory_limit=1, 1 B, is too small: a fit takes" in told
@@ -183,14 +174,14 @@ def test_a_limit_too_small_names_one_that_is_not(needed):
 
 def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):
     """Else a process that reads much would be told that there is no memory."""
-    monkeypatch.setattr(memory, "_GROUP", str(tmp_path))
+    monkeypatch.setattr(resources, "_GROUP", str(tmp_path))
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("990000\n")
-    assert available() == 10_000
+    assert resources.available() == 10_000
     (tmp_path / "memory.stat").write_text("anon 90000\ninactive_file 700000\nactive_file 200000\n")
-    assert available() == 910_000
+    assert resources.available() == 910_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert available() != 910_000
+    assert resources.available() != 910_000
 
 
 # ---- cached properties --------------------------------------------------------------------------
@@ -200,7 +191,7 @@ class Meeting:
     def __init__(self, barrier):
         self.barrier, self.n_calls = barrier, 0
 
-    @cached_property
+    @resources.cached_property
     def place(self):
         """Comes back only while another thread computes the same property of another object."""
         self.n_calls += 1

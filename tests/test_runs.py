@@ -13,19 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import linrank
 import reference
 from hypothesis_profiles import examples
-from linrank import (
-    DataFormatError,
-    Qrels,
-    Run,
-    evaluate,
-    evaluate_run,
-    load_qrels,
-    load_run,
-    write_qrels,
-    write_run,
-)
+from linrank import DataFormatError, Qrels, Run, evaluate, evaluate_run
 from linrank.data.dataset import Dataset
 from linrank.data.words import Comments, Words
 from linrank.io.trec import label_by_qrels
@@ -195,7 +186,7 @@ def test_files_objects_and_mappings_are_the_same(tmp_path):
     (tmp_path / "q").write_text("1 0 a 1\n1 0 b 2\n")
     (tmp_path / "r").write_text("1 Q0 b 1 0.5 t\n1 Q0 c 2 0.25 t\n")
     by_path = evaluate_run(tmp_path / "q", str(tmp_path / "r"))
-    qrels, run = load_qrels(tmp_path / "q"), load_run(tmp_path / "r")
+    qrels, run = linrank.load_qrels(tmp_path / "q"), linrank.load_run(tmp_path / "r")
     assert dict(by_path) == dict(evaluate_run(qrels, run))
     assert dict(by_path) == dict(evaluate_run({1: {"a": 1, "b": 2}}, {1: {"b": 0.5, "c": 0.25}}))
     assert by_path["map"] == 0.5
@@ -303,7 +294,7 @@ RUN = b"301 Q0 FR-2 1 9.5 mine\n301 Q0 FR-1 2 -7e-1 mine\n302 Q0 x 1 3 other\n"
 
 
 def test_columns():
-    qrels, run = load_qrels(io.BytesIO(QRELS)), load_run(io.BytesIO(RUN))
+    qrels, run = linrank.load_qrels(io.BytesIO(QRELS)), linrank.load_run(io.BytesIO(RUN))
     assert qrels.to_dict() == {"301": {"FR-1": 2.0, "FR-2": 0.0}, "302": {"FR-1": 1.0}}
     assert run.to_dict() == {"301": {"FR-2": 9.5, "FR-1": -0.7}, "302": {"x": 3.0}}
     assert (run.tag, run.n_rows, run.n_queries) == ("mine", 3, 2)
@@ -320,7 +311,7 @@ TWO = (np.zeros(1, np.int64), np.array(["q"], object), Words.of(["d"]), np.ones(
 def test_any_blanks_any_order_and_no_last_line_end():
     """Tabs, Windows line ends, blank lines, a mark, queries that come back."""
     text = b"\xef\xbb\xbf\r\nb\t0\td1\t1\r\n  a 0   d2 0 \n\n \t\nb 0 d3 -1"
-    qrels = load_qrels(io.BytesIO(text))
+    qrels = linrank.load_qrels(io.BytesIO(text))
     assert qrels.to_dict() == {"b": {"d1": 1.0, "d3": -1.0}, "a": {"d2": 0.0}}
     assert qrels.lines.tolist() == [2, 3, 6]
 
@@ -330,7 +321,7 @@ def test_many_blocks(tmp_path):
     n, path, seen = 150_000, tmp_path / "run.txt", []
     path.write_text("".join(f"q{i % 700} Q0 document-{i:09d} 1 {i / 8} tag\n" for i in range(n)))
     assert path.stat().st_size > 4 << 20
-    run = load_run(path, progress=lambda done, total: seen.append((done, total)))
+    run = linrank.load_run(path, progress=lambda done, total: seen.append((done, total)))
     assert (run.n_rows, run.n_queries, run.lines[-1]) == (n, 700, n)
     assert run.query_ids[:2].tolist() == ["q0", "q1"]
     assert np.array_equal(run.query, np.arange(n) % 700)
@@ -340,7 +331,7 @@ def test_many_blocks(tmp_path):
     with path.open("a") as file:
         file.write("q1 Q0 document-000000001 1 0 tag\n")
     with pytest.raises(DataFormatError, match=rf":{n + 1}: .* was given in line 2 already"):
-        load_run(path)
+        linrank.load_run(path)
 
 
 words = st.text(
@@ -358,8 +349,8 @@ words = st.text(
 def test_what_is_written_reads_back(table):
     """Every bit of every score; documents by falling score, ranks from 1."""
     text = io.StringIO()
-    write_run(text, Run.from_dict(table))
-    back = load_run(io.BytesIO(text.getvalue().encode()))
+    linrank.write_run(text, Run.from_dict(table))
+    back = linrank.load_run(io.BytesIO(text.getvalue().encode()))
     assert back.to_dict() == table
     rows = [line.split(" ") for line in text.getvalue().split("\n")[:-1]]
     for query in table:
@@ -368,13 +359,13 @@ def test_what_is_written_reads_back(table):
         scores = [float(row[4]) for row in mine]
         assert scores == sorted(scores, reverse=True)
     text = io.StringIO()
-    write_qrels(text, Qrels.from_dict(table))
-    assert load_qrels(io.BytesIO(text.getvalue().encode())).to_dict() == table
+    linrank.write_qrels(text, Qrels.from_dict(table))
+    assert linrank.load_qrels(io.BytesIO(text.getvalue().encode())).to_dict() == table
 
 
 def test_bytes_that_are_no_text_survive():
     raw = b"q\xff Q0 doc\xfe\xc3\xa9 1 1.0 t\n"
-    run = load_run(io.BytesIO(raw))
+    run = linrank.load_run(io.BytesIO(raw))
     assert run.query_ids.tolist() == ["q\\xff"]
     assert run.docids[0].encode("utf-8", "surrogateescape") == b"doc\xfe\xc3\xa9"
     assert Words.of(run.docids.tolist()).text.tobytes() == b"doc\xfe\xc3\xa9"
@@ -413,8 +404,8 @@ BAD_QRELS = {
 
 
 BAD = [
-    *((load_run, *bad) for bad in BAD_RUNS.values()),
-    *((load_qrels, *b) for b in BAD_QRELS.values()),
+    *((linrank.load_run, *bad) for bad in BAD_RUNS.values()),
+    *((linrank.load_qrels, *b) for b in BAD_QRELS.values()),
 ]
 
 
@@ -436,7 +427,10 @@ def test_bad_files(load, text, message):
         (lambda: Run.of(["a"], ["d"], [[1.0]]), r"one number per row, got shape \(1, 1\)"),
         (lambda: Run.of(["a", "b"], ["d"], [1]), "qid has 2 elements but there are 1 rows"),
         (lambda: Qrels.from_dict({"q": 3}), r"expected \{query: \{document: number\}\}, got dict"),
-        (lambda: write_run(io.StringIO(), Run(*TWO, tag="a b")), "tag 'a b' must be one word"),
+        (
+            lambda: linrank.write_run(io.StringIO(), Run(*TWO, tag="a b")),
+            "tag 'a b' must be one word",
+        ),
     ],
 )
 def test_bad_columns(attempt, message):
@@ -449,11 +443,11 @@ def test_files_are_compressed_as_their_names_say(tmp_path, ending):
     run = Run.of([2, 2, 1], ["a", "b", "a"], [0.5, 2, 1])
     qrels = Qrels.of(["q"] * 2, "de", [1, 0.5])
     runs, judged = (tmp_path / f"a.{kind}{ending}" for kind in ("run", "qrels"))
-    write_run(runs, run)
-    write_qrels(judged, qrels)
+    linrank.write_run(runs, run)
+    linrank.write_qrels(judged, qrels)
     unpack = gzip.decompress if ending else bytes
     expected = b"2 Q0 b 1 2.0 linrank\n2 Q0 a 2 0.5 linrank\n1 Q0 a 1 1.0 linrank\n"
     assert unpack(runs.read_bytes()) == expected
     assert unpack(judged.read_bytes()) == b"q 0 d 1\nq 0 e 0.5\n"
-    assert load_run(runs).to_dict() == run.to_dict()
-    assert load_qrels(judged).to_dict() == qrels.to_dict()
+    assert linrank.load_run(runs).to_dict() == run.to_dict()
+    assert linrank.load_qrels(judged).to_dict() == qrels.to_dict()

@@ -13,15 +13,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 import linrank
 import papers
-from linrank import (
-    ConvergenceWarning,
-    LinearModel,
-    NoPairsError,
-    QueryKFold,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from linrank import QueryKFold, evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.queries import row_folds
 from linrank.data.rows import as_rows
@@ -103,7 +95,7 @@ def test_what_a_search_records(name, tmp_path):
     assert 0.5 < found.score(DATA.X, DATA.y, qid=DATA.qid) <= 1
     assert not hasattr(found, "fit_pairs")  # preferences have no folds
     found.save(tmp_path / "m.json")
-    model = load_model(tmp_path / "m.json")
+    model = linrank.load_model(tmp_path / "m.json")
     assert_allclose(model.predict(DATA.X), found.predict(DATA.X), rtol=1e-9, atol=1e-12)
     expected = {"score": found.best_score_, "scoring": "ndcg@5", **found.best_params_}
     gamma = expected.pop("gamma", None)  # it is part of the kernel
@@ -172,7 +164,7 @@ def test_parts_that_cannot_be_used_are_told(name):
         search(DATA, name, selection="one_se", cv=(DATA.X, DATA.y, DATA.qid))
     few = replace(DATA, labels=np.where(DATA.qid < 2, DATA.y, 0.0))
     one, rest = np.flatnonzero(DATA.qid < 2), np.flatnonzero(DATA.qid >= 2)
-    with pytest.raises(NoPairsError, match="fold 2 of 2: "):
+    with pytest.raises(linrank.NoPairsError, match="fold 2 of 2: "):
         search(few, name, cv=[(one, rest), (rest, one)], scoring="p@5")
 
 
@@ -350,7 +342,7 @@ def test_an_interrupt_in_a_fold_ends_all(name, n_jobs):
 
 def test_models_that_end_early_are_told_and_the_grid_of_low_rank_is_coarse():
     told = "models on the folds did not reach the tolerance"
-    with pytest.warns(ConvergenceWarning, match=told):
+    with pytest.warns(linrank.ConvergenceWarning, match=told):
         found = search(DATA, "factorized", papers, Cs="auto", cv=2, max_iter=1)
     assert_allclose(found.Cs_[1:] / found.Cs_[:-1], 4.0)
     assert found.Cs_[5] < DATA.queries.n_queries / 40 < found.Cs_[-1] * DATA.queries.n_pairs
@@ -404,7 +396,7 @@ def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     monkeypatch.setattr("linrank.search.folds._BLOCK_BYTES", 3000)
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
-        assert_array_equal(scores, LinearModel(coef).predict(data))
+        assert_array_equal(scores, linrank.LinearModel(coef).predict(data))
     values = judge(path.coefs, data, Fold(None, data), 0, scaling, "map")
     truth = [evaluate(data.y, z, qid=data.qid, metrics="map")["map"] for z in matrix]
     assert_array_equal(values, truth)

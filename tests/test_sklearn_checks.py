@@ -5,20 +5,8 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import papers
 from linrank import PivotedTfidf, QueryScaler
-from papers import (
-    DominationRanker,
-    DominationRankerCV,
-    FactorizedRankSVM,
-    FactorizedRankSVMCV,
-    KernelRankSVM,
-    KernelRankSVMCV,
-    RankSVM,
-    RankSVMCV,
-    RegularizedRankSVM,
-    SGDRanker,
-    SGDRankerCV,
-)
 
 # Checks set max_iter to 1 or 2, and separable rows have no minimum without a penalty.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -62,18 +50,18 @@ BY_PAIRS = {"cv": 2, "scoring": "pairwise_accuracy"}
 
 @parametrize_with_checks(
     [
-        RankSVM(),
-        SGDRanker(n_steps=2000),
-        DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
-        FactorizedRankSVM(2),
-        RegularizedRankSVM(tol=1e-7),
-        KernelRankSVM(tol=TINY),
-        KernelRankSVM("precomputed", tol=TINY),  # input of another kind
-        RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
-        FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
-        DominationRankerCV(cv=2, n_alphas=4),
-        SGDRankerCV([0.1, 0.01, 0.001], n_steps=500, **BY_PAIRS),
-        KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1, 1.0], random_state=0, **BY_PAIRS),
+        papers.RankSVM(),
+        papers.SGDRanker(n_steps=2000),
+        papers.DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
+        papers.FactorizedRankSVM(2),
+        papers.RegularizedRankSVM(tol=1e-7),
+        papers.KernelRankSVM(tol=TINY),
+        papers.KernelRankSVM("precomputed", tol=TINY),  # input of another kind
+        papers.RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
+        papers.FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
+        papers.DominationRankerCV(cv=2, n_alphas=4),
+        papers.SGDRankerCV([0.1, 0.01, 0.001], n_steps=500, **BY_PAIRS),
+        papers.KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1, 1.0], random_state=0, **BY_PAIRS),
         QueryScaler("range"),
         PivotedTfidf(),
     ],
@@ -86,20 +74,20 @@ def test_of_every_estimator(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        RankSVM(solver="tron"),
-        RankSVM(scale="standard"),
-        RankSVM(query_normalization="pairs"),
-        SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
-        SGDRanker(n_steps=2000, warm_start=True, record="exact"),
-        DominationRanker("none", max_iter=20),
-        DominationRanker("l2", solver="coordinate"),
-        DominationRanker(scale="standard", warm_start=True),
-        FactorizedRankSVM(2, constraint="ball", scale="standard"),
-        FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
-        RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
-        KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
-        KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
-        KernelRankSVM(approximation="nystroem", tol=TINY),
+        papers.RankSVM(solver="tron"),
+        papers.RankSVM(scale="standard"),
+        papers.RankSVM(query_normalization="pairs"),
+        papers.SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
+        papers.SGDRanker(n_steps=2000, warm_start=True, record="exact"),
+        papers.DominationRanker("none", max_iter=20),
+        papers.DominationRanker("l2", solver="coordinate"),
+        papers.DominationRanker(scale="standard", warm_start=True),
+        papers.FactorizedRankSVM(2, constraint="ball", scale="standard"),
+        papers.FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
+        papers.RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
+        papers.KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
+        papers.KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
+        papers.KernelRankSVM(approximation="nystroem", tol=TINY),
         QueryScaler("minmax"),
         QueryScaler("standard"),
         PivotedTfidf(slope=1.0, min_count=2),
