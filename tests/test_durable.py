@@ -17,11 +17,9 @@ import numpy as np
 import pytest
 
 import linrank
-from linrank import LinearModel
+from linrank import Dataset, LinearModel, Run, write_run
 from linrank.cli.files import write_lines
-from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
-from linrank.io.trec import Run, write_run
 from linrank.io.write import write
 from linrank.stochastic import checkpoint
 from linrank.system import durable

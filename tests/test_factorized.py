@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank.data.dataset import Dataset
+from linrank import Dataset, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
 from linrank.published import PAIR_WORK, factorize_by_pairs
 from linrank.ranksvm.train import train

@@ -9,8 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
+from linrank import Dataset, Preferences
 from linrank.data.rows import DenseRows, as_rows
 from linrank.kernels.approximation import MappedRows, NystroemMap, Room, train_approximate
 from linrank.kernels.functions import Kernel

@@ -13,8 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from kernel_twin import KernelTwin, plain_kernel
-from linrank import QueryKFold
-from linrank.data.dataset import Dataset
+from linrank import Dataset, QueryKFold
 from linrank.data.rows import dot
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks, OnLandmarks

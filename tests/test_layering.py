@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
-from linrank import NoPairsError
-from linrank.data.dataset import Dataset
+from linrank import Dataset, NoPairsError
 from linrank.domination.layering import Layering, describe_margin
 from linrank.domination.problem import DominationLoss
 from plain_domination import PlainDomination

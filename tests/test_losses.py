@@ -11,9 +11,7 @@ from scipy import sparse
 
 import reference
 from hypothesis_profiles import examples
-from linrank import _core
-from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
+from linrank import Dataset, Preferences, _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.losses.base import Hinge, Huber, SquaredHinge, loss_of_pairs

@@ -14,9 +14,9 @@ from sklearn.base import clone
 
 import linrank
 from cli_files import write_svmlight
+from linrank import ConvergenceWarning, LinearModel
 from linrank.choices import PAPERS
 from linrank.cli.main import main
-from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.estimators.cross_validation import SearchRanker
 from linrank.estimators.kernel import KernelRanker
@@ -34,7 +34,6 @@ from linrank.methods.base import (
     options_of,
     register,
 )
-from linrank.models.linear import LinearModel
 from small_data import small
 
 STORAGES = {

@@ -18,9 +18,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
-from linrank import RankSVM, RankSVMCV, evaluate, train_test_split
+from linrank import RankSVM, RankSVMCV, WeightsDisplay, evaluate, train_test_split
 from linrank.data.frames import feature_name
-from linrank.displays.weights import WeightsDisplay
 
 DATA = linrank.make_ranking(n_queries=24, n_features=4, noise=1.0, random_state=2)
 

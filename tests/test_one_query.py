@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import linrank
-from linrank import RankSVM, SGDRanker, evaluate
-from linrank.data.synthetic import make_ranking
+from linrank import RankSVM, SGDRanker, evaluate, make_ranking
 from linrank.errors import DataWarning
 
 DATA = make_ranking(24, 8, 3, random_state=0)

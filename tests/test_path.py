@@ -10,9 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
 from explicit_pairs import ExplicitPairs
-from linrank import ConvergenceWarning, _core
-from linrank.data.dataset import Dataset
-from linrank.data.synthetic import make_ranking
+from linrank import ConvergenceWarning, Dataset, _core, make_ranking
 from linrank.objective import Ridge, Risk, Sum
 from linrank.ranksvm import train as planning
 from linrank.ranksvm import train as ranksvm

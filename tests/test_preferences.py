@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import Preferences, make_ranking
-from linrank.data.dataset import Dataset
+from linrank import Dataset, Preferences, make_ranking
 from linrank.data.rows import as_rows
 from linrank.losses.base import PreferenceHuber, PreferenceSquaredHinge
 from linrank.ranksvm.train import sample_preferences, train

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import _core
+from linrank import _core, make_ranking
 from linrank.choices import LOSSES
 from linrank.data.queries import Queries
-from linrank.data.synthetic import make_ranking
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
 from linrank.ranksvm.train import train

@@ -12,12 +12,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from explicit_pairs import ExplicitPairs
+from linrank import Dataset, NoPairsError, Preferences, make_ranking
 from linrank.choices import LOSSES
-from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.data.synthetic import make_ranking
-from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.pairs import Pairs
 from linrank.ranksvm import train as planning

@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs, box_quadratic_program
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, evaluate, make_ranking
-from linrank.data.dataset import Dataset
+from linrank import ConvergenceWarning, Dataset, evaluate, make_ranking
 from linrank.lowrank import proximal, regularized
 from linrank.lowrank.proximal import leading, svt
 from linrank.lowrank.rectangles import Rectangles, check_memory

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linrank import _core
-from linrank.data.dataset import Dataset
+from linrank import Dataset, _core
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.data.words import Words
 from stored_data import dense

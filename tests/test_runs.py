@@ -16,8 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import linrank
 import reference
 from hypothesis_profiles import examples
-from linrank import DataFormatError, Qrels, Run, evaluate, evaluate_run
-from linrank.data.dataset import Dataset
+from linrank import DataFormatError, Dataset, Qrels, Run, evaluate, evaluate_run
 from linrank.data.words import Comments, Words
 from linrank.io.trec import label_by_qrels
 from linrank.metrics import convention

@@ -9,10 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from linrank import _core
+from linrank import NoPairsError, _core
 from linrank.choices import SAMPLINGS
 from linrank.data.queries import Queries
-from linrank.errors import NoPairsError
 from linrank.losses.base import Hinge
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 from test_descend import check_interrupt

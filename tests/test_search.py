@@ -13,8 +13,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 import linrank
 import papers
-from linrank import QueryKFold, evaluate, make_ranking
-from linrank.data.dataset import Dataset
+from linrank import Dataset, QueryKFold, evaluate, make_ranking
 from linrank.data.queries import row_folds
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from linrank import ConvergenceWarning, NoPairsError, evaluate, make_ranking
-from linrank.data.dataset import Dataset
+from linrank import ConvergenceWarning, Dataset, NoPairsError, evaluate, make_ranking
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.methods import sgd as sgd_tuning

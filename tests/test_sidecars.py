@@ -16,9 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import linrank
 import papers
 from cli_files import write_svmlight
-from linrank import DataFormatError, load_preferences, make_ranking
+from linrank import DataFormatError, load_model, load_preferences, make_ranking
 from linrank.cli.main import main
-from linrank.models.linear import load_model
 from papers import RankSVM
 
 ROWS = "2 1:1 2:3\n0 1:2 2:1\n1 1:0 2:2\n0 1:4 2:4\n3 1:1 2:1\n"

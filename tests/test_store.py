@@ -21,12 +21,10 @@ from scipy import sparse
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import Store
-from linrank.data.dataset import Dataset
+from linrank import DataFormatError, Dataset, Store
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.data.words import Comments
-from linrank.errors import DataFormatError
 from linrank.io.store import chunks
 from linrank.io.store.chunks import checksum
 from linrank.io.store.writer import StoreWriter

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from linrank import Store
-from linrank.errors import DataFormatError
+from linrank import DataFormatError, Store
 from linrank.io.store.chunks import Buffer, checksum
 from stored_data import assert_same, example
 

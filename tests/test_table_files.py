@@ -24,9 +24,7 @@ from hypothesis.extra import numpy as hnp
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import _core
-from linrank.data.dataset import Dataset
-from linrank.errors import DataFormatError
+from linrank import DataFormatError, Dataset, _core
 from linrank.io import columns
 from linrank.io import table_files as files
 from linrank.io.columns import as_docids, as_query_ids, columns_of, plain_numbers

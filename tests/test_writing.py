@@ -17,8 +17,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import load
-from linrank.data.dataset import Dataset
+from linrank import Dataset, load
 from linrank.data.words import Comments, Words
 from linrank.io import write as writing
 from linrank.io.formats import target_format
