@@ -202,7 +202,6 @@ NONE = Dataset.of(np.zeros((6, 3)), np.arange(6.0))
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (None, {"n_components": 0}, r"n_components must be an integer >= 1 or None, got 0"),
         (None, {"n_components": 121}, r"n_components=121 landmarks.*120 rows.*at most so many"),
         (None, {"kernel": Kernel("precomputed")}, r"precomputed.*approximation=None"),
         (None, {"memory_limit": 0}, r"memory_limit must be a finite number > 0, got 0; .* bytes"),

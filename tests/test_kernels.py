@@ -21,7 +21,6 @@ from linrank.kernels.matrices import (
     StoredMatrix,
     check_kernel_matrix,
     kernel_matrix,
-    lowest_values,
 )
 from peaks import peak_of
 
@@ -201,14 +200,8 @@ def test_gamma_of_features_alone():
         ({"kernel": "zzz"}, "kernel must be one of 'rbf', 'poly'.* or a callable, got 'zzz'$"),
         ({"kernel": None}, "got None"),
         ({"gamma": 0.0}, "gamma must be a finite number > 0, got 0.0; or use 'scale' or 'auto'"),
-        ({"gamma": -1}, "gamma must be .* got -1"),
-        ({"gamma": math.inf}, "gamma must be .* got inf"),
         ({"gamma": "large"}, "gamma must be 'scale' or 'auto', got 'large'"),
         ({"kernel": "linear", "gamma": 0}, "gamma must be .* got 0"),
-        ({"degree": 0}, "degree must be an integer >= 1, got 0"),
-        ({"degree": 2.5}, "degree must be an integer >= 1, got 2.5"),
-        ({"coef0": math.nan}, "coef0 must be a finite number, got nan"),
-        ({"coef0": "1"}, "coef0 must be a finite number, got '1'"),
     ],
 )
 def test_parameters_at_fault(settings_, message):
@@ -418,21 +411,6 @@ def test_not_semidefinite(n):
         check_kernel_matrix(Q)
     said = float(str(caught.value).split("at most ")[1].split(",")[0])
     assert lowest - 1e-5 * largest <= said < 0.5 * lowest
-
-
-@given(st.integers(0, 2**32), st.integers(1, 80))
-@examples(30)
-def test_lanczos_values_are_quotients(seed, n):
-    """Within the spectrum always; its ends where the steps exhaust the space."""
-    Q = np.random.default_rng(seed).normal(size=(n, n))
-    Q += Q.T
-    values = np.linalg.eigvalsh(Q)
-    lowest, largest = lowest_values(n, lambda v: Q @ v)
-    slack = 1e-9 * np.abs(values).max()
-    assert values[0] - slack <= lowest
-    assert largest <= np.abs(values).max() + slack
-    if n <= 60:
-        assert lowest == pytest.approx(values[0], abs=1e-8 * np.abs(values).max())
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     assert load_model(copy).coef.tolist() == [1.0, 2.0]
 
 
-def test_a_missing_file_is_an_os_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "none.json")
-
-
 @given(datasets())
 def test_scores_and_contributions_agree(data):
     coef = np.linspace(-1, 2, data.n_features)

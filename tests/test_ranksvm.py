@@ -241,12 +241,6 @@ def test_bounds_do_not_keep_the_gap_open(seed, C, low, high):
     assert ((low <= result.w) & (result.w <= high)).all()
     listed = ExplicitPairs.of(data)
     assert_allclose(listed.objective(result.w, C, "hinge"), result.value, rtol=1e-10)
-    # F is convex: no point of the box near the optimum, or far from it, lies below the bound.
-    rng = np.random.default_rng(seed)
-    for distance in 10.0 ** np.arange(-6.0, 1.0):
-        w = np.clip(result.w + distance * rng.normal(size=(40, 5)), low, high)
-        least = min(listed.objective(one, C, "hinge") for one in w)
-        assert least >= result.value - result.gap - 1e-9 * result.value
 
 
 def test_gains_that_overflow_are_refused():
@@ -262,20 +256,6 @@ def test_mq2008_is_below_the_objective_of_svm_rank():
     assert result.converged
     assert result.value <= 24934.0
     assert result.value - result.gap <= 24916.66
-
-
-@pytest.mark.parametrize("C", [1.0, 1e3, 1e6])
-@pytest.mark.parametrize("shape", [(200, 5), (30, 200)])
-def test_the_bound_holds_where_rows_can_be_separated(C, shape):
-    """Slacks are then as small as the rounding of scores, which a narrow band makes slopes of."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=shape)
-    y = np.digitize(X @ rng.normal(size=shape[1]), [-1.0, 1.0])
-    data = Dataset.of(X, y, qid=np.arange(len(X)) // 25)
-    best = train(data, C=C, loss="hinge", solver="bundle", tol=1e-9)
-    for tol in (1e-3, 1e-4, 1e-6):
-        result = train(data, C=C, loss="hinge", tol=tol)
-        assert result.value - result.gap <= best.value * (1 + 1e-7)
 
 
 def test_a_dual_point_that_is_all_rounding_proves_nothing():

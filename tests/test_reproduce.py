@@ -151,23 +151,13 @@ def test_the_verdict_follows_from_the_claims(holds, expected):
     assert page.Page("Table 1", claims, [], []).verdict == expected
 
 
-def test_numbers_beside_the_papers():
+def test_cells_are_read_and_written():
+    cell = {"1.65 (1.52–2.07)": 1.65, "2.1e+03x": 2100, "1,000,000": 1e6, 0.25: 0.25, "-3": -3}
+    assert {text: cells.number(text) for text in cell} == cell
+    assert np.isnan(cells.number("never"))
+    assert [cells.seconds(text) for text in ("-", ">= 20", "0.5")] == [np.inf, np.inf, 0.5]
     assert page.against(82.714, 82.7, 2) == ("82.71", "82.70", "+0.01")
     assert page.against(None, 0.5, 4) == ("-", "0.5000", "-")
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [("1.65 (1.52–2.07)", 1.65), ("2.1e+03x", 2100), ("1,000,000", 1e6), (0.25, 0.25), ("-3", -3)],
-)
-def test_the_first_number_of_a_cell(cell, expected):
-    assert cells.number(cell) == expected
-
-
-def test_cells_without_a_number_and_goals_not_reached():
-    assert np.isnan(cells.number("never"))
-    assert cells.seconds("-") == cells.seconds(">= 20") == np.inf
-    assert cells.seconds("0.5") == 0.5
 
 
 # ---- official files ---------------------------------------------------------

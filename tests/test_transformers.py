@@ -87,19 +87,6 @@ def test_sparse_rows_stay_sparse():
         QueryScaler("minmax").fit(X, qid=qid)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_in_and_out(make):
-    if make is pl.DataFrame:  # older scikit-learn reads no names from current polars
-        pytest.importorskip("sklearn", minversion="1.9")
-    frame = make({"bm25": np.float32([1, 3, 10, 30]), "age": np.float32([0, 0, 2, 8])})
-    scaler = QueryScaler().set_output(transform=make.__module__.partition(".")[0])
-    out = scaler.fit_transform(frame, qid=["a", "a", "b", "b"])
-    assert type(out) is make
-    assert list(out.columns) == scaler.get_feature_names_out().tolist() == ["bm25", "age"]
-    assert_array_equal(out.to_numpy(), np.float32([[0, 0], [1, 0], [0, 0], [1, 1]]))
-    assert out["bm25"].to_numpy().dtype == np.float32
-
-
 def test_a_forgotten_qid_is_an_error(routing):
     scaler = QueryScaler().fit(DATA.X, qid=DATA.qid)
     with pytest.raises(ValueError, match=r"transform\(\) needs qid, because this QueryScaler"):
@@ -221,25 +208,30 @@ def test_wrong_parameters_are_refused(name, values, message):
             PivotedTfidf(**{name: value}).fit([[1]])
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.filterwarnings("error")
-def test_frames_keep_type_and_names(library, make, dtype):
+@pytest.mark.parametrize("transformer", [QueryScaler(), PivotedTfidf()], ids=str)
+def test_frames_keep_type_and_names(transformer, library, make, dtype):
     if make is not pd.DataFrame:  # older scikit-learn reads no names from current polars
         pytest.importorskip("sklearn", minversion="1.9")
     counts = np.array([[1, 0], [0, 2], [3, 1]], dtype)
     frame = make({"tea": counts[:, 0], "pepper": counts[:, 1]})
-    weigh = PivotedTfidf().set_output(transform=library)
-    out = weigh.fit_transform(frame)
+    fitted = clone(transformer).set_output(transform=library)
+    out = fitted.fit_transform(frame)
     assert type(out).__module__.startswith(library)
-    assert list(out.columns) == ["tea", "pepper"] == weigh.get_feature_names_out().tolist()
+    assert list(out.columns) == ["tea", "pepper"] == fitted.get_feature_names_out().tolist()
     assert out.to_numpy().dtype == dtype
-    again = pickle.loads(pickle.dumps(weigh)).transform(frame)
+    again = pickle.loads(pickle.dumps(fitted)).transform(frame)
     assert_array_equal(again.to_numpy(), out.to_numpy())
-    assert_array_equal(out.to_numpy(), PivotedTfidf().fit_transform(counts))
+    assert_array_equal(out.to_numpy(), clone(transformer).fit_transform(counts))
+
+
+def test_what_is_no_count_is_named_by_its_column():
+    frame = pd.DataFrame({"tea": [1.0], "pepper": [0.25]})
     with pytest.raises(ValueError, match=r"X has 0.25 at row 0, column 1 \('pepper'\)"):
-        weigh.fit(make({"tea": [1.0], "pepper": [0.25]}))
+        PivotedTfidf().fit(frame)
 
 
 def test_texts_are_ranked_by_a_pipeline():
