@@ -324,10 +324,7 @@ def test_several_tables_are_filled_in_as_one(table, tmp_path):
 def test_a_store_has_a_value_in_every_place(table, tmp_path):
     path = tmp_path / "store"
     for write, message in (
-        (
-            lambda: linrank.Store.write(path, *holed()[:2], missing="keep"),
-            "must be 'error', 'zero'",
-        ),
+        (lambda: linrank.Store.write(path, *holed()[:2], missing="keep"), "be 'error', 'zero'"),
         (lambda: linrank.convert(table, path, missing="keep"), "is NaN or infinite; say .*='zero'"),
         (lambda: linrank.convert(table, path), "is missing; say .*missing='zero'"),
     ):

@@ -194,24 +194,20 @@ def test_the_coefficients_cannot_be_changed_and_are_a_copy():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        ({"coef": []}, ValueError, "non-empty vector"),
-        ({"coef": [[1.0]]}, ValueError, r"got shape \(1, 1\)"),
-        ({"coef": [1.0, np.nan]}, ValueError, r"coef\[1\] is nan"),
-        ({"coef": [1.0], "feature_names": ["a", "b"]}, ValueError, "2 feature names for 1"),
-        ({"coef": [1.0], "feature_names": [3]}, TypeError, "must be strings, got 3"),
-        ({"coef": [1.0], "feature_names": ["\ud800"]}, ValueError, "not valid Unicode"),
-        ({"coef": [1.0], "training": {"C": [1]}}, TypeError, r"training\['C'\] must be"),
-        (
-            {"coef": [1.0], "scaling": Scaling("minmax", np.ones(2))},
-            ValueError,
-            "2 scaling factors for 1",
-        ),
+        ({"coef": []}, "non-empty vector"),
+        ({"coef": [[1.0]]}, r"got shape \(1, 1\)"),
+        ({"coef": [1.0, np.nan]}, r"coef\[1\] is nan"),
+        ({"coef": [1.0], "feature_names": ["a", "b"]}, "2 feature names for 1"),
+        ({"coef": [1.0], "feature_names": [3]}, "must be strings, got 3"),
+        ({"coef": [1.0], "feature_names": ["\ud800"]}, "not valid Unicode"),
+        ({"coef": [1.0], "training": {"C": [1]}}, r"training\['C'\] must be"),
+        ({"coef": [1.0], "scaling": Scaling("minmax", np.ones(2))}, "2 scaling factors for 1"),
     ],
 )
-def test_a_wrong_model_is_an_error(arguments, error, message):
-    with pytest.raises(error, match=message):
+def test_a_wrong_model_is_an_error(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         LinearModel(**arguments)
 
 

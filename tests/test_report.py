@@ -156,11 +156,7 @@ GIVEN = {  # what is judged, what it is compared with, and what the page says
     ),
     "a kernel": (
         lambda: (fitted(KernelRankSVM(kernel="rbf", C=0.1)), TEST.X[:, 0]),
-        (
-            "A kernel model (rbf) has no weights",
-            "does not fall apart into features",
-            "Wrong pair 1",
-        ),
+        ("A kernel model (rbf) has no weights", "does not fall apart into", "Wrong pair 1"),
     ),
     "scores": (lambda: (TEST.X[:, 0], TEST.X[:, 1]), ("Scores were given",)),
     "zeros": (lambda: (LinearModel(np.zeros(6)), None), ("All weights are 0",)),

@@ -426,10 +426,7 @@ def test_bad_files(load, text, message):
         (lambda: Run.of(["a"], ["d"], [[1.0]]), r"one number per row, got shape \(1, 1\)"),
         (lambda: Run.of(["a", "b"], ["d"], [1]), "qid has 2 elements but there are 1 rows"),
         (lambda: Qrels.from_dict({"q": 3}), r"expected \{query: \{document: number\}\}, got dict"),
-        (
-            lambda: linrank.write_run(io.StringIO(), Run(*TWO, tag="a b")),
-            "tag 'a b' must be one word",
-        ),
+        (lambda: linrank.write_run(io.StringIO(), Run(*TWO, tag="a b")), "tag 'a b' must be one"),
     ],
 )
 def test_bad_columns(attempt, message):
