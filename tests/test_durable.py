@@ -1,7 +1,5 @@
 """Files that are whole or not there: one way to write, for many writers, names and ends."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import multiprocessing

@@ -1,7 +1,5 @@
 """RankSVM: what fit learns, what it records, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

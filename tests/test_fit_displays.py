@@ -1,7 +1,5 @@
 """Displays of fits and of their dual variables draw what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Feature induction: who enters, when it ends, and what the certificate of some features means."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

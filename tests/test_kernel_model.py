@@ -1,7 +1,5 @@
 """KernelModel: scores by the formula, support rows only, a file that gives the same model back."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The choice of C and γ: equal to separate fits, one kernel a γ, whatever memory and threads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

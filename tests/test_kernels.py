@@ -1,7 +1,5 @@
 """Kernels and their matrices: the formula, entry by entry, whatever the storage and the memory."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

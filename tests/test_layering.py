@@ -1,7 +1,5 @@
 """Layers, margins and weights of the domination loss, made of labels."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The laws of a pair loss, checked for every loss and storage, and for queries of all lengths."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

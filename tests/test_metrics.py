@@ -1,7 +1,5 @@
 """Metrics: the core against the definitions, and the laws they obey."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """LinearModel: scores, explanations, and a file that gives the same model back."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

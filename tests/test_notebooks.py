@@ -1,7 +1,5 @@
 """What is met in a notebook: frames, tables, short forms, names, splits, errors, progress."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import pickle

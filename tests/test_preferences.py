@@ -1,7 +1,5 @@
 """Preferences listed one by one: the loss equals its definition, the fit that of labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The published methods give the sums of the definition, and the optimum of the production path."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """PyTerrier's learning-to-rank pipelines with our estimators in the place of LightGBM's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

@@ -1,7 +1,5 @@
 """Query ids: grouping is a stable sort by first appearance, and ids are no features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,7 +1,5 @@
 """Laws of all rankers: what a fit records, models, validation data, callbacks, refusals."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The regularized dual: rectangles of dual variables, the optimum, its limits, the estimator."""
 
-from __future__ import annotations
-
 import pickle
 from copy import deepcopy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``linrank.report``: what the page says, that it stands alone, that no name can harm it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

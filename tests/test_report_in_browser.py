@@ -1,7 +1,5 @@
 """The report in a real browser: at desk and phone width, light and dark, without a complaint."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

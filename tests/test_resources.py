@@ -1,7 +1,5 @@
 """Threads and memory: what is asked for, what the environment says, what a container grants."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

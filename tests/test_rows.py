@@ -1,7 +1,5 @@
 """Rows and data sets: no silent copy, no silent upcast, names, labels and ids come through."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """The cost model of the benchmarks: its laws, and the page that shows what it predicts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

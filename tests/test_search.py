@@ -1,7 +1,5 @@
 """What all searches have in common: the results as scikit-learn tells them, one fit, one report."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """SGDRanker and its search: what fits and streams record, equal to fits by hand, and refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal

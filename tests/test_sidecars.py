@@ -1,7 +1,5 @@
 """What stands beside the data: queries, weights, positions, and preferences as text."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """The checks of scikit-learn: once for each estimator, and where slow with other parameters."""
 
-from __future__ import annotations
-
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

@@ -1,7 +1,5 @@
 """RankSVM inside scikit-learn: its checks, pipelines, searches and metadata routing."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

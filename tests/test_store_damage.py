@@ -1,7 +1,5 @@
 """Damaged, foreign and hostile stores: a clear error, never a crash, a hang or wrong numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

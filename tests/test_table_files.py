@@ -1,7 +1,5 @@
 """Tables of every format into datasets: values, ids, types, what other programs write, faults."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import gzip

@@ -1,7 +1,5 @@
 """QueryScaler and PivotedTfidf: their formulas, and their place in pipelines."""
 
-from __future__ import annotations
-
 import math
 import pickle
 
