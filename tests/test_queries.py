@@ -1,18 +1,29 @@
 """Query ids: grouping is a stable sort by first appearance, and ids are no features."""
 
+import inspect
+import pickle
+import re
+import warnings
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import Dataset, RankSVM, _core
+from linrank import Dataset, RankSVM, SGDRanker, _core, evaluate, make_ranking
 from linrank.data.dataset import _columns_like
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -145,23 +156,23 @@ def test_what_the_core_works_by_is_read_only():
             shown[0] = 9
 
 
-Y = [0, 1, 0, 1]
+LABELS = [0, 1, 0, 1]
 IDS = [1, 1, 2, 2]
-X = [1.0, 2.0, 5.0, 7.0]
+FEATURE = [1.0, 2.0, 5.0, 7.0]
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
 @pytest.mark.parametrize("name", ["qid", "QID", "query_id", "QueryId", "group_id", "groupid"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_training_refuses_ids_that_nobody_named(name, make):
-    frame = make({"x": X, name: IDS})
+    frame = make({"x": FEATURE, name: IDS})
     if make is pd.DataFrame:
-        frame[0] = X  # a name of another type does not hide it
+        frame[0] = FEATURE  # a name of another type does not hide it
     message = rf"column named '{name}' but qid is None; pass it as qid=X\['{name}'\]"
     with pytest.raises(ValueError, match=message):
-        Dataset.of(frame, Y)
+        Dataset.of(frame, LABELS)
     with pytest.raises(ValueError, match=message):
-        RankSVM().fit(frame, Y)
+        RankSVM().fit(frame, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -178,18 +189,18 @@ def test_training_refuses_ids_that_nobody_named(name, make):
 )
 def test_however_it_learns(learn):
     with pytest.raises(ValueError, match="column named 'query_id' but qid is None"):
-        learn(pd.DataFrame({"x": X, "query_id": IDS}), Y)
+        learn(pd.DataFrame({"x": FEATURE, "query_id": IDS}), LABELS)
 
 
 @pytest.mark.parametrize("name", ["group", "query", "qid_length", "n_query_id"])
 def test_other_names_are_features(name):
-    assert Dataset.of(pd.DataFrame({"x": X, name: IDS}), Y).feature_names == ("x", name)
+    assert Dataset.of(pd.DataFrame({"x": FEATURE, name: IDS}), LABELS).feature_names == ("x", name)
 
 
 def test_with_qid_the_column_is_constant_within_queries_and_kept():
-    frame = pd.DataFrame({"x": X, "qid": IDS})
+    frame = pd.DataFrame({"x": FEATURE, "qid": IDS})
     with pytest.warns(DataWarning, match="X has the column 'qid', which seems to be qid itself"):
-        ranker = RankSVM().fit(frame, Y, qid=frame["qid"])
+        ranker = RankSVM().fit(frame, LABELS, qid=frame["qid"])
     assert abs(ranker.coef_[1]) < 1e-12
     assert ranker.predict(frame).shape == (4,)  # it was there in training
     assert ranker.model_.predict(frame).shape == (4,)
@@ -198,10 +209,10 @@ def test_with_qid_the_column_is_constant_within_queries_and_kept():
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("name", ["label", "Relevance", "rel", "grade"])
 def test_a_column_named_like_the_labels_is_told(name, make):
-    frame = make({"x": X, name: [3, 1, 2, 0]})
+    frame = make({"x": FEATURE, name: [3, 1, 2, 0]})
     said = f"X has the column '{name}', which seems to be y itself and is learned from as a feature"
     with pytest.warns(DataWarning, match=said):
-        RankSVM().fit(frame, Y, qid=IDS)
+        RankSVM().fit(frame, LABELS, qid=IDS)
 
 
 def rows_with(*columns):
@@ -256,12 +267,155 @@ def test_columns_alike_are_those_that_equal_in_every_row(n_rows, n_columns, seed
 @pytest.mark.parametrize("named", [True, False])
 def test_scoring_refuses_ids_that_were_no_feature(make, named):
     """Without names in training, a column of ids in the place of a feature would be scored."""
-    rows = pd.DataFrame({"x": X, "z": X}) if named else np.column_stack([X, X])
-    ranker, kernel = (kind().fit(rows, Y, qid=IDS) for kind in (RankSVM, linrank.KernelRankSVM))
-    frame, model = make({"qid": IDS, "x": X}), ranker.model_
+    rows = (
+        pd.DataFrame({"x": FEATURE, "z": FEATURE}) if named else np.column_stack([FEATURE, FEATURE])
+    )
+    ranker, kernel = (
+        kind().fit(rows, LABELS, qid=IDS) for kind in (RankSVM, linrank.KernelRankSVM)
+    )
+    frame, model = make({"qid": IDS, "x": FEATURE}), ranker.model_
     scores = (ranker.predict, ranker.explain, model.predict, model.explain, kernel.model_.predict)
     for score in (*scores, lambda frame: ranker.rank(frame, qid=IDS)):
         with pytest.raises(ValueError, match="column named 'qid', which the model was not trained"):
             score(frame)
     model = linrank.LinearModel([1.0, 2.0], feature_names=["qid", "x"])
-    assert model.predict(frame).tolist() == [a + 2 * b for a, b in zip(IDS, X, strict=True)]
+    assert model.predict(frame).tolist() == [a + 2 * b for a, b in zip(IDS, FEATURE, strict=True)]
+
+
+# ---- rows that seem to be of many queries, or whose queries folds split -------------------------
+
+
+DATA = make_ranking(24, 8, 3, random_state=0)
+X, Y, QID = DATA.X, DATA.y, DATA.qid
+ASKED = (
+    r"{}.fit got no query ids, and the labels look like grades \(\d levels from 0 to \d\): .* "
+    r"Pass qid= \(the query of each row\) or group= .*, or qid=None if it is one query"
+)
+GRID = {"C": [0.01, 0.1]}
+
+
+def data_warnings(act) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    return [one for one in caught if issubclass(one.category, DataWarning)]
+
+
+FITS = {
+    "RankSVM": lambda **ids: RankSVM().fit(X, Y, **ids),
+    "RankSVMCV": lambda **ids: linrank.RankSVMCV([0.1], cv=2).fit(X, Y, **ids),
+    "DominationRanker": lambda **ids: linrank.DominationRanker(max_iter=3).fit(X, Y, **ids),
+    "KernelRankSVM": lambda **ids: linrank.KernelRankSVM(max_iter=3).fit(X, Y, **ids),
+    "SGDRanker": lambda **ids: SGDRanker(n_steps=10).fit(X, Y, **ids),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_graded_rows_without_queries_are_asked_for_once(name):
+    """Who says what the queries are, or that there are none, is not asked."""
+    (said,) = data_warnings(FITS[name])
+    assert said.filename == __file__
+    assert re.match(ASKED.format(name), str(said.message))
+    for ids in (None, QID):
+        assert data_warnings(partial(FITS[name], qid=ids)) == []
+
+
+def test_other_ways_to_learn():
+    sizes = np.diff(DATA.queries.offsets)
+    assert data_warnings(lambda: RankSVM().fit(X, Y, group=sizes)) == []
+    whole = linrank.Dataset.of(X, Y)
+    (said,) = data_warnings(lambda: RankSVM().fit(whole))
+    assert "got no query ids" in str(said.message)
+    assert data_warnings(lambda: RankSVM().fit(whole, qid=None)) == []
+    assert data_warnings(lambda: RankSVM().fit(DATA)) == []
+    assert data_warnings(lambda: RankSVM().fit_pairs(X, [[1, 0]])) == []  # pairs need no query
+    assert len(data_warnings(lambda: RankSVM().fit_pairs(X, [[1, 0]], y=Y))) == 1
+    stream = SGDRanker()
+    assert len(data_warnings(lambda: stream.partial_fit(X, Y).partial_fit(X, Y))) == 1
+    assert data_warnings(lambda: SGDRanker().partial_fit(X, Y, qid=None)) == []
+    topics = np.column_stack([Y, Y > 1])  # each topic is a query
+    assert data_warnings(lambda: linrank.PerQueryRanker(RankSVM()).fit(X, topics)) == []
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.random.default_rng(0).normal(size=len(Y)),
+        np.arange(len(Y)),
+        np.arange(len(Y)) // 3,
+        np.where(Y > 1, 1, -1),
+    ],
+    ids=["regression", "distinct", "many", "classes"],
+)
+def test_labels_that_are_no_grades_are_of_one_query(labels):
+    assert data_warnings(lambda: RankSVM().fit(X, labels)) == []
+
+
+@pytest.mark.parametrize("is_routed", [True, False])
+def test_groups_of_a_search_do_not_reach_the_ranker(is_routed):
+    search = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
+    with sklearn.config_context(enable_metadata_routing=is_routed):
+        (said,) = data_warnings(lambda: search.fit(X, Y, groups=QID))
+    assert said.filename == __file__
+    for told in (
+        "In cross-validation, groups= reaches the splitter alone: call sklearn.set_",
+        "pass qid= to fit of the search, or params={'qid': qid} to cross_validate",
+    ):
+        assert told in str(said.message)
+
+
+def test_one_query_in_a_search_is_said_by_none_or_by_one_id(routing):
+    search = GridSearchCV(RankSVM(), GRID, cv=3)
+    assert data_warnings(lambda: search.fit(X, Y, qid=np.zeros(len(Y)))) == []
+    with sklearn.config_context(enable_metadata_routing=False):
+        assert data_warnings(lambda: search.fit(X, Y, qid=None)) == []
+
+
+SPLIT = "the folds split queries: .* cv=linrank.QueryKFold"
+
+
+@pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), 5], ids=str)
+def test_folds_that_split_queries_are_told_once(routing, cv):
+    search = GridSearchCV(RankSVM(), GRID, cv=cv)
+    (said,) = data_warnings(lambda: search.fit(X, Y, qid=QID))
+    assert said.filename == __file__
+    assert re.match(SPLIT, str(said.message))
+    how = {"cv": cv, "params": {"qid": QID}, "scoring": linrank.ranking_scorer("ndcg@5")}
+    with pytest.warns(DataWarning, match=SPLIT):
+        cross_val_score(make_pipeline(StandardScaler(), RankSVM()), X, Y, **how)
+
+
+def test_whole_queries_are_not_warned_of(routing):
+    by_query = GridSearchCV(RankSVM(), GRID, cv=linrank.QueryKFold(3), return_train_score=True)
+    assert data_warnings(lambda: by_query.fit(X, Y, qid=QID)) == []
+    by_group = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
+    assert data_warnings(lambda: by_group.fit(X, Y, qid=QID, groups=QID)) == []
+    # Outside of folds an id may come again: of the same query, or of another in another file.
+    ranker = by_query.best_estimator_
+    assert data_warnings(lambda: ranker.score(X[::2], Y[::2], qid=QID[::2])) == []
+    assert data_warnings(lambda: by_query.score(X[::2], Y[::2], qid=QID[::2])) == []
+    assert not hasattr(ranker, "_fitted_queries")
+
+
+def test_evaluate_asks_where_a_measure_is_of_lists():
+    n_times = 1 + 1000 // len(Y)
+    y, scores = np.tile(Y, n_times), np.tile(X[:, 0], n_times)
+    for metrics in ({}, {"metrics": ["auc", "ndcg@10"]}):
+        with pytest.warns(DataWarning, match="evaluate got no query ids.*qid=None"):
+            evaluate(y, scores, **metrics)
+    for metrics in ("auc", ["pairwise_accuracy", "kendall_tau"]):
+        assert data_warnings(partial(evaluate, y, scores, metrics=metrics)) == []
+    for ids in ({"qid": None}, {"qid": np.arange(len(y)) // 8}, {"group": [len(y)]}):
+        assert data_warnings(partial(evaluate, y, scores, **ids)) == []
+    assert data_warnings(lambda: evaluate(scores, scores, metrics="mrr")) == []
+    assert data_warnings(lambda: evaluate(Y, X[:, 0])) == []  # a list of the usual length
+
+
+def test_leaving_it_out_is_seen_by_nobody_else(routing):
+    """The default is neither None nor an id: routing, clones and pickles do not know it."""
+    default = inspect.signature(RankSVM.fit).parameters["qid"].default
+    assert repr(default) == "<not given>"
+    ranker = RankSVM().set_fit_request(qid="query")
+    assert clone(ranker).get_metadata_routing().fit.requests["qid"] == "query"
+    fitted = pickle.loads(pickle.dumps(RankSVM().fit(X, Y, qid=None)))
+    assert not fitted.needs_qid_
