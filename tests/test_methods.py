@@ -16,7 +16,6 @@ import linrank
 from cli_files import write_svmlight
 from linrank import ConvergenceWarning, LinearModel
 from linrank.choices import PAPERS
-from linrank.cli.main import main
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.estimators.cross_validation import SearchRanker
 from linrank.estimators.kernel import KernelRanker
@@ -393,16 +392,13 @@ def test_a_toy_method_has_a_search(centroid):
     np.testing.assert_allclose(found, accuracy)
 
 
-def test_a_toy_method_has_commands(centroid, tmp_path, capsys):
+def test_a_toy_method_has_commands(centroid, tmp_path, cli):
     file = write_svmlight(tmp_path / "data.txt", DATA)
-    model, tuned = str(tmp_path / "model.json"), str(tmp_path / "tuned.json")
-    command = ["train", file, model, "--method", "centroid", "--shrinkage", "0.25", "--json"]
-    assert main(command) == 0
-    training = json.loads(capsys.readouterr().out)["training"]
-    assert training == {"method": "centroid", "shrinkage": 0.25}
-    command = ["tune", file, "-o", tuned, "--method", "centroid", "--shrinkages", "0.75,0.25"]
-    assert main([*command, "--folds", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    model, tuned = tmp_path / "model.json", tmp_path / "tuned.json"
+    told = cli(f"train {file} {model} --method centroid --shrinkage 0.25 --json").json
+    assert told["training"] == {"method": "centroid", "shrinkage": 0.25}
+    grid = "--method centroid --shrinkages 0.75,0.25 --folds 3"
+    found = cli(f"tune {file} -o {tuned} {grid} --json").json
     assert (found["shrinkage"], found["grid"]["shrinkages"]) == (0.75, [0.75, 0.25])
     coefs = [linrank.load_model(path).coef for path in (model, tuned)]
     np.testing.assert_allclose(coefs[0] * 0.25, coefs[1] * 0.75)
@@ -420,7 +416,7 @@ def test_a_toy_method_takes_part_in_a_comparison(centroid):
     assert "centroid" in [one.name for one in chosen_methods("all")]
 
 
-def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, capsys):
+def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, cli):
     more = register_centroid(More)
     one, many = estimator_of(more), searcher_of(more)
     assert one().get_params() == {**estimator_of(centroid)().get_params(), "power": 2}
@@ -428,8 +424,7 @@ def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, capsys
     assert one(power=3).power == many(power=3).power == 3
     assert options_of(METHODS["centroid"].parameters)["power"].kind == "count"
     for command in ("train", "tune"):
-        assert main([command, "--method", "centroid", "--help"]) == 0
-        assert "--power" in capsys.readouterr().out
+        assert "--power" in cli(f"{command} --method centroid --help").out
     (entry,) = (one for one in own_contestants() if one.name == "centroid")
     data = linrank.make_ranking(n_queries=9, n_features=2, random_state=0)
     trial = Trial(data, data, "map", fair_convention("linrank"))

@@ -25,6 +25,11 @@ TIGHT = SPARE + 300_000  # room for two small chunks, no more
 GRID = [1e-3, 0.03, 1.0]
 
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:X does not have valid feature names",
+    "ignore:(the best|every) (C|alpha)",
+    "ignore::linrank.ConvergenceWarning",
+)
 MADE = linrank.make_ranking(n_queries=300, n_features=9, random_state=0)
 WEIGHT = np.random.default_rng(0).integers(1, 3, MADE.n_rows).astype(float)
 NAMES = [f"f{i}" for i in range(9)]
@@ -47,8 +52,6 @@ def in_memory(ranker: Any, data: linrank.Dataset) -> Any:
     [papers.RankSVM(C=0.1, tol=1e-14), papers.DominationRanker("l2", 2.0, tol=1e-14)],
     ids=lambda ranker: type(ranker).__name__,
 )
-@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_passes_find_what_memory_finds(ranker, scale, store):
     ranker = clone(ranker).set_params(scale=scale)
     whole = in_memory(clone(ranker), DATA)
@@ -101,7 +104,6 @@ def test_what_no_pair_sees_has_no_weight(ranker: Any, storage: str, tmp_path: Pa
     ],
     ids=lambda ranker: f"{ranker.curves}-{type(ranker).__name__}",
 )
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_curves_over_a_store_are_those_of_memory(ranker, storage, tmp_path):
     X = sparse.csr_array(DATA.X) if storage == "csr" else DATA.X
     data = replace(DATA, rows=as_rows(X))
@@ -122,8 +124,6 @@ def test_curves_over_a_store_are_those_of_memory(ranker, storage, tmp_path):
     assert ample.model_.feature_names == list(DATA.feature_names)
 
 
-@pytest.mark.filterwarnings("ignore:the best C")
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_a_search_over_a_store_has_the_curves_of_every_fold(store):
     options = {"curves": "spline", "n_knots": 4, "increasing": [1], "tol": 1e-6}
     for cv in (3, (DATA.X, DATA.y, DATA.qid)):
@@ -249,7 +249,6 @@ def test_every_estimator_takes_a_store(ranker, store):
 # ---- paths and searches within a limit -----------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:(the best|every) (C|alpha)")
 @pytest.mark.parametrize(
     ("search", "tolerance"),
     [
