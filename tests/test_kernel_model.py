@@ -156,15 +156,6 @@ def test_only_rows_with_a_coefficient_are_kept(make):
     }
 
 
-def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():
-    Q = X @ X.T
-    beta = np.where(np.arange(40) < 4, COEF, 0.0)
-    data = Dataset.of(Q, np.arange(40))
-    model = KernelModel.of(run_of(beta), data, Scaling(), Kernel("precomputed"))
-    assert model.rows is None
-    assert_allclose(model.predict(Q), Q @ beta)
-
-
 def test_an_approximation_says_what_it_is_a_sum_of():
     data = Dataset.of(X, np.arange(40))
     run = run_of(np.ones(3), rows=DenseRows(X[:2]), coef=[1.0, 0.0], support=[1, 0])

@@ -299,6 +299,7 @@ def test_kernels_by_name_by_matrix_and_by_function(kernel):
     assert_allclose(given.predict(function(OTHER.X, DATA.X)), expected, atol=1e-6)
     assert_allclose(called.predict(OTHER.X), expected, atol=1e-6)
     assert given.n_features_in_ == DATA.n_rows
+    assert given.model_.rows is None  # numbers only
     with pytest.raises(AttributeError, match="a precomputed kernel has no rows"):
         given.support_vectors_  # noqa: B018
 

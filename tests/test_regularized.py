@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explicit_pairs import ExplicitPairs, box_quadratic_program
+from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, Dataset, evaluate, make_ranking
 from linrank.lowrank import proximal, regularized
@@ -141,19 +141,6 @@ def test_without_the_nuclear_norm_it_is_the_hinge_ranksvm(C, gamma):
     hinge = train(data, C=C, loss="hinge", solver="bundle", tol=1e-7)
     assert_allclose(-result.value, hinge.value, rtol=2e-6)
     assert_allclose(result.w, hinge.w, atol=0.02 * np.abs(hinge.w).max())
-
-
-@pytest.mark.parametrize("lam", [0.05, 3.0])
-def test_a_large_gamma_leaves_no_low_rank_part(lam):
-    """Then A = 0, and the problem is the dual of ``M + 2λI`` on the box."""
-    data = small(5, n_levels=3).select(slice(0, 40))
-    result = train_regularized(data, gamma=1e6, lam=lam, tol=1e-9)
-    pairs = ExplicitPairs.of(data)
-    # λ‖α‖² is ½‖√(2λ) α‖²: a feature of its own for each pair.
-    own = np.sqrt(2.0 * lam) * np.eye(len(pairs.weight))
-    _, lower = box_quadratic_program(np.hstack([pairs.difference, own]), pairs.weight)
-    assert_allclose(-result.value, lower, rtol=1e-8)
-    assert not result.ranks.any()
 
 
 # ---- what does not matter, and what does --------------------------------------------------------

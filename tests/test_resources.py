@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.cli.options import size_in_bytes
 from linrank.system import resources
 from linrank.system.resources import parse_bytes, resolve
 
@@ -155,11 +154,6 @@ def test_allowed_reads_sizes_and_names_the_option():
     assert resources.allowed("1.5GB") == 1_500_000_000
     with pytest.raises(ValueError, match=r"memory_limit must be .*, or None, and > 0; got 'half'"):
         resources.allowed("half")
-
-
-def test_the_command_line_takes_megabytes_or_a_unit():
-    found = [size_in_bytes(size) for size in ("5", "2GB", "512MiB")]
-    assert found == [5 * 10**6, 2 * 10**9, 2**29]
 
 
 @given(st.integers(1, 10**18))
