@@ -23,23 +23,15 @@ DATA = make_ranking(n_queries=30, n_features=6, n_levels=4, dtype="float64", ran
 DATA = Scaling.fit("standard", DATA.rows).applied(DATA)
 
 
-def fit(data, **params):
+def fit(**params):
     params = {"n_steps": STEPS, "random_state": 0, "alpha": 1e-2, **params}
-    return SGDRanker(**params).fit(data.X, data.y, qid=data.qid)
+    return SGDRanker(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
-def pairs_of(X, y, qid):
-    """Differences of all pairs: the definition."""
-    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
-    return X[i] - X[j]
-
-
-def objective(coef, data, alpha, loss=lambda z: np.maximum(0.0, 1.0 - z)):
-    D = pairs_of(np.asarray(data.X), data.y, data.qid)
-    return 0.5 * alpha * coef @ coef + loss(D @ coef).mean()
-
-
-# ---- the objective ------------------------------------------------------------------------------
+def objective(coef, alpha):
+    """By the definition, over all pairs."""
+    i, j = np.nonzero((DATA.qid[:, None] == DATA.qid) & (DATA.y[:, None] > DATA.y))
+    return 0.5 * alpha * coef @ coef + np.maximum(0.0, 1.0 - (DATA.X[i] - DATA.X[j]) @ coef).mean()
 
 
 # ---- what a fit records -------------------------------------------------------------------------
@@ -48,15 +40,15 @@ def objective(coef, data, alpha, loss=lambda z: np.maximum(0.0, 1.0 - z)):
 def test_a_copy_that_does_not_fit_the_memory_is_refused(monkeypatch):
     monkeypatch.setattr("linrank.system.resources.available", lambda: 100)
     with pytest.raises(MemoryError, match=r"rows scaled by scale='standard' .* scale='none'"):
-        fit(DATA, scale="standard")
+        fit(scale="standard")
 
 
 def test_tol_stops_early_and_says_if_it_did_not():
-    ranker = fit(DATA, tol=0.05, n_steps=10_000_000, average=True)
+    ranker = fit(tol=0.05, n_steps=10_000_000, average=True)
     assert ranker.stopped_ == "tolerance"
     assert ranker.n_steps_ < 10_000_000
     with pytest.warns(ConvergenceWarning, match=r"tol=1e-12: took all 300 steps; raise n_steps"):
-        fit(DATA, tol=1e-12, n_steps=300)
+        fit(tol=1e-12, n_steps=300)
 
 
 # ---- streams ------------------------------------------------------------------------------------
@@ -76,7 +68,7 @@ def test_partial_fit_learns_what_fit_learns():
     ranker = stream(DATA, order, steps_per_row=200.0)
     C = 1.0 / (1e-2 * DATA.queries.n_pairs)
     best = RankSVM(C, loss="hinge").fit(DATA.X, DATA.y, qid=DATA.qid).objective_ * 1e-2
-    assert objective(ranker.coef_, DATA, 1e-2) < 1.1 * best
+    assert objective(ranker.coef_, 1e-2) < 1.1 * best
     assert ranker.n_pairs_ == DATA.queries.n_pairs
     assert ranker.n_queries_ == 30
     assert ranker.n_steps_ <= 200 * DATA.n_rows
@@ -87,7 +79,7 @@ def test_partial_fit_learns_what_fit_learns():
 
 
 def test_partial_fit_goes_on_from_fit_and_fit_begins_anew():
-    ranker = fit(DATA, n_steps=50_000)
+    ranker = fit(n_steps=50_000)
     first = ranker.coef_
     ranker.partial_fit(DATA.X[:20], DATA.y[:20], qid=DATA.qid[:20])
     assert 50_000 < ranker.n_steps_ <= 50_080
@@ -111,7 +103,7 @@ def test_a_first_batch_that_is_not_learnt_leaves_no_trace(monkeypatch, fault):
 
 
 def test_partial_fit_does_not_go_on_from_rows_scaled_by_query():
-    ranker = fit(DATA, scale="query").set_params(scale="none")
+    ranker = fit(scale="query").set_params(scale="none")
     with pytest.raises(ValueError, match="cannot go on from a fit with scale='query'"):
         ranker.partial_fit(DATA.X, DATA.y, qid=DATA.qid)
 
@@ -172,7 +164,7 @@ def test_qid_reaches_partial_fit_by_routing():
 
 def test_one_of_two_strengths_is_given():
     with pytest.raises(ValueError, match=r"give alpha or C, not both: got alpha=0\.01 and C=1\.0"):
-        fit(DATA, C=1.0)
+        fit(C=1.0)
 
 
 # ---- the search ---------------------------------------------------------------------------------
@@ -248,9 +240,6 @@ def test_weights_reach_the_folds():
     plain = SGDRankerCV(ALPHAS, cv=(SHUFFLED.X, SHUFFLED.y, SHUFFLED.qid), **options)
     plain.fit(SHUFFLED.X, SHUFFLED.y, qid=SHUFFLED.qid)
     assert not np.array_equal(plain.scores_, found.scores_)
-
-
-# ---- the choice ---------------------------------------------------------------------------------
 
 
 # ---- errors -------------------------------------------------------------------------------------
