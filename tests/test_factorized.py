@@ -165,39 +165,29 @@ def test_rows_too_large_for_doubles():
 # ---- the estimator ------------------------------------------------------------------------------
 
 SHAPE = {"n_features": 6, "n_levels": 3, "dtype": "float64"}
-RAW = make_ranking(n_queries=15, rows_per_query=(4, 9), random_state=3, **SHAPE)
-SCALING = Scaling.fit("standard", RAW.rows)
-DATA = SCALING.applied(RAW)
+DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), random_state=3, **SHAPE)
+SCALING = Scaling.fit("standard", DATA.rows)
+DATA = SCALING.applied(DATA)
 TEST = SCALING.applied(make_ranking(n_queries=20, random_state=9, **SHAPE))
 
 
-def fit(n_components=3, C=0.1, data=DATA, held_out=None, **params):
-    params = {"random_state": 0, "keep_factors": True, **params}
-    given = {}
-    if held_out is not None:
-        given = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
-    return FactorizedRankSVM(n_components, C, **params).fit(data.X, data.y, qid=data.qid, **given)
-
-
-def check_factors(ranker, data=DATA):
+def test_early_stopping_keeps_the_factors_of_the_best_epoch():
     """Model, objective and bound are those of the factors, over the list of all pairs."""
-    factors, V = PlainFactors(ExplicitPairs.of(data)), ranker.factors_
-    assert_allclose(ranker.objective_, factors.value(V), rtol=1e-9)
-    hinge = factors.hinge_objective(factors.weights(V), ranker.C)
+    seen, plain = [], PlainFactors(ExplicitPairs.of(DATA))
+    options = {"keep_factors": True, "random_state": 0, "callback": lambda state: seen.append(1)}
+    stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
+    given = {"X_val": TEST.X, "y_val": TEST.y, "qid_val": TEST.qid}
+    ranker = FactorizedRankSVM(3, 0.1, **options, **stopping)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, **given)
+    values, V = ranker.history_["val_p@5"], ranker.factors_
+    assert len(seen) == len(values)  # not called for the epochs that are repeated
+    assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
+    assert_allclose(ranker.coef_, plain.weights(V), rtol=1e-6, atol=1e-9)
+    assert_allclose(ranker.objective_, plain.value(V), rtol=1e-9)
+    hinge = plain.hinge_objective(plain.weights(V), ranker.C)
     assert_allclose(ranker.hinge_objective_, hinge, rtol=1e-6)
     assert ranker.lower_bound_ == -ranker.objective_
     assert_allclose(ranker.duality_gap_, ranker.hinge_objective_ - ranker.lower_bound_)
-    return factors.weights(V)
-
-
-def test_early_stopping_keeps_the_factors_of_the_best_epoch():
-    seen = []
-    stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
-    ranker = fit(held_out=TEST, callback=lambda state: seen.append(1) and None, **stopping)
-    values = ranker.history_["val_p@5"]
-    assert len(seen) == len(values)  # not called for the epochs that are repeated
-    assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
-    assert_allclose(ranker.coef_, check_factors(ranker), rtol=1e-6, atol=1e-9)
 
 
 # ---- by pairs, as published ---------------------------------------------------------------------

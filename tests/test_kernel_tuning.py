@@ -42,15 +42,14 @@ DATA = curved(0)
 HELD_OUT = curved(1, n_queries=6)
 
 
-def search(data, **params):
+def search(**params):
     params = {"Cs": CS, "gammas": GAMMAS, "cv": 3, **TIGHT, **params}
-    weights = {name: params.pop(name, None) for name in ("sample_weight", "query_weight")}
-    return KernelRankSVMCV(**params).fit(data.X, data.y, qid=data.qid, **weights)
+    return KernelRankSVMCV(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return search(DATA)
+    return search()
 
 
 # ---- one kernel a γ -----------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def test_a_precomputed_kernel(fitted):
     valid = (kernel.matrix(HELD_OUT.rows, DATA.rows), HELD_OUT.y, HELD_OUT.qid)
     apart = KernelRankSVMCV("precomputed", Cs=CS, cv=valid, **TIGHT).fit(K, DATA.y, qid=DATA.qid)
     rows = (HELD_OUT.X, HELD_OUT.y, HELD_OUT.qid)
-    assert_allclose(apart.scores_[:, 0], search(DATA, cv=rows).scores_[:, 1], rtol=1e-9)
+    assert_allclose(apart.scores_[:, 0], search(cv=rows).scores_[:, 1], rtol=1e-9)
     assert_allclose(apart.predict(valid[0]), valid[0][:, apart.support_] @ apart.dual_coef_)
 
 
@@ -295,7 +294,7 @@ def test_edges_of_both_grids_are_told():
 )
 def test_wrong_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        search(DATA, **options)
+        search(**options)
 
 
 # ---- the estimator ------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ def test_a_matrix_of_kernel_values_is_pairwise(kind):
 
 
 def test_functions_and_products_have_no_gamma():
-    linear = search(DATA, kernel="linear", gammas="auto")
-    own = search(DATA, kernel=lambda A, B: A @ B.T, gammas="auto")
+    linear = search(kernel="linear", gammas="auto")
+    own = search(kernel=lambda A, B: A @ B.T, gammas="auto")
     assert_allclose(own.scores_, linear.scores_, rtol=1e-9)
     assert linear.scores_.shape == (3, 1, 3)
