@@ -113,15 +113,15 @@ def test_curves_over_a_store_are_those_of_memory(ranker, storage, tmp_path):
     ample, tight = (
         clone(ranker).set_params(memory_limit=limit).fit(store) for limit in ("64GB", 2 * TIGHT)
     )
-    model, scores = whole.model_, whole.predict(DATA.X)
+    model, scores = whole.model_, whole.predict(data.X)
     for name in ("knots", "offsets"):
         assert getattr(ample.model_.curves, name).tobytes() == getattr(model.curves, name).tobytes()
-    np.testing.assert_allclose(ample.predict(DATA.X), scores, atol=1e-3 * np.ptp(scores))
+    np.testing.assert_allclose(ample.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
     assert ample.objective_ == pytest.approx(whole.objective_, rel=1e-6)
-    assert tight.predict(DATA.X).tobytes() == ample.predict(DATA.X).tobytes()
+    assert tight.predict(data.X).tobytes() == ample.predict(data.X).tobytes()
     assert ample.model_.training["curves"] == ranker.curves
     np.testing.assert_allclose(ample.model_.statistics.mean, model.statistics.mean)
-    assert ample.model_.feature_names == list(DATA.feature_names)
+    assert ample.model_.feature_names == list(data.feature_names)
 
 
 def test_a_search_over_a_store_has_the_curves_of_every_fold(store):
