@@ -262,10 +262,10 @@ def test_a_fault_in_one_fold_ends_the_others(monkeypatch):
     """Without the call-off the first fold would go on for 10^12 steps."""
     folds, whole_queries = deal(SHUFFLED, 2), sgd_tuning._whole_queries
 
-    def faulty(SHUFFLED, train):
+    def faulty(data, train):
         if train is folds[1].train:
             raise KeyboardInterrupt
-        return whole_queries(SHUFFLED, train)
+        return whole_queries(data, train)
 
     monkeypatch.setattr(sgd_tuning, "_whole_queries", faulty)
     with pytest.raises(KeyboardInterrupt):
