@@ -318,11 +318,8 @@ def test_stored_where_it_fits(monkeypatch, limit, free, kind):
 @pytest.mark.parametrize(
     ("n", "limit", "message"),
     [
-        (
-            *(1000, 100_000),
-            r"memory_limit=100000, 100\.0 kB, is too small: the kernel matrix of 1000 rows, .* "
-            r"even in tiles \(8\.0 MB in full\), takes 1\.2 MB .*approximation='nystroem'",
-        ),
+        (1000, 100_000, r"100\.0 kB, is too small: .* 1000 rows, .* takes 1\.2 MB .*='nystroem'"),
+        (1000, 100_000, r"memory_limit=100000, .* the kernel matrix .* even in tiles \(8\.0 MB in"),
         (30, 1, r"memory_limit=1, 1 B, .* of 30 rows.* takes 7\.2 kB"),
         (1000, None, r"half of the free memory, 100\.0 kB, is too small"),
     ],

@@ -32,11 +32,6 @@ def by_row(layering):
 # ---- the loss that they stand for ---------------------------------------------------------------
 
 
-def plain_of(case, layer, delta, weight=None, c=None):
-    """The loss of the scores themselves: features are the identity, weights the scores."""
-    return PlainDomination(np.eye(len(layer)), layer, case.qid, delta, weight, c)
-
-
 def value_of(layering, scores):
     return DominationLoss(layering, 1).at(layering.queries.gather(scores)).value
 
@@ -81,7 +76,9 @@ def test_layers_and_margins_are_those_of_the_definition(name, case, k):
     deltas.append((table, lambda i, j: table[grade[i], grade[j]]))
     for margin, delta in deltas:
         found = value_of(Layering.of(data, layers=layers, margin=margin), case.scores)
-        assert_allclose(found, plain_of(case, layer, delta).loss(case.scores)[0], atol=1e-9)
+        # The loss of the scores themselves: features are the identity, weights the scores.
+        plain = PlainDomination(np.eye(len(layer)), layer, case.qid, delta)
+        assert_allclose(found, plain.loss(case.scores)[0], atol=1e-9)
 
 
 @given(case=scored_queries(max_rows=12), seed=st.integers(0, 100), pooled=st.booleans())

@@ -383,25 +383,11 @@ def one_query(n, n_levels, seed=0):
 # ---- pairs weighted by a measure ----------------------------------------------------------------
 
 
-MEASURES = (
-    "ndcg",
-    "ndcg@3",
-    "ndcg(gain=linear, discount=letor)@5",
-    "map",
-    "map@4",
-    "map(rel=2)@3",
-    "mrr",
-    "mrr@3",
-    "mrr(rel=3)",
-    "err",
-    "err@4",
-    "err(y_max=6)@2",
-    "p@3",
-    "p(rel=2)@5",
-    "recall@4",
-    "rbp@6",
-    "rbp(p=0.5)",
-)
+MEASURES = [
+    *("ndcg", "ndcg@3", "ndcg(gain=linear, discount=letor)@5", "map", "map@4", "map(rel=2)@3"),
+    *("mrr", "mrr@3", "mrr(rel=3)", "err", "err@4", "err(y_max=6)@2", "p@3", "p(rel=2)@5"),
+    *("recall@4", "rbp@6", "rbp(p=0.5)"),
+]
 
 
 def ranking(seed: int, n_queries: int = 12, longest: int = 14) -> tuple:

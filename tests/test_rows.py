@@ -58,22 +58,11 @@ def test_other_layouts_are_copied_to_rows(view):
     np.testing.assert_array_equal(rows.values, X)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("float16", "float32"),
-        ("bool", "float64"),
-        ("int8", "float64"),
-        ("uint64", "float64"),
-        ("longdouble", "float64"),
-        ("object", "float64"),
-    ],
-)
-def test_other_numbers_become_floats(given, expected):
-    X = np.array([[0, 1], [1, 0]]).astype(given)
-    rows = as_rows(X)
-    assert rows.dtype == expected
-    np.testing.assert_array_equal(rows.values, [[0, 1], [1, 0]])
+@pytest.mark.parametrize("given", ["float16", "bool", "int8", "uint64", "longdouble", "object"])
+def test_other_numbers_become_floats(given):
+    rows = as_rows(np.array([[0, 1], [1, 0]]).astype(given))
+    assert rows.dtype == ("float32" if given == "float16" else "float64")
+    assert_array_equal(rows.values, [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
