@@ -226,21 +226,6 @@ def somers_d(y: Array, s: Array) -> float:
     return (c - d) / (c + d + t) if c + d + t else math.nan
 
 
-def censored_counts(
-    event: Array, time: Array, risk: Array, tolerance: float
-) -> tuple[int, int, int, int]:
-    """Comparable pairs: risk in the right order, in the wrong one, tied; of all, equal times."""
-    c = d = t = at_once = 0
-    for i, j in itertools.permutations(range(len(time)), 2):
-        if event[i] and (time[j] > time[i] or (time[j] == time[i] and not event[j])):
-            is_tied = abs(risk[j] - risk[i]) <= tolerance
-            t += is_tied
-            c += not is_tied and risk[i] > risk[j]
-            d += not is_tied and risk[i] < risk[j]
-            at_once += time[j] == time[i]
-    return int(c), int(d), int(t), int(at_once)
-
-
 def auc(y: Array, s: Array, rel: float = 1.0) -> float:
     """Return the share of pairs (relevant, other) in the right order, ties ½; NaN if none."""
     c, d, t = pair_counts((y >= rel).astype(float), s)

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import _core
 from linrank.data.rows import DenseRows, as_rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import (
@@ -94,49 +93,6 @@ def test_matrix_and_product_are_the_formula(kernel, case):
     assert_array_equal(kernel.matrix(B, A), matrix.T)
     image = kernel.product(A, B, v)
     assert_allclose(image, expected @ v, rtol=1e-10, atol=1e-12 * scale * len(Y))
-
-
-@examples(40)
-@given(kernels(), blocks())
-def test_the_same_rows_twice_are_computed_once(kernel, case):
-    """Half of the entries and their mirror image are what all of them are."""
-    (_, (Y, B)), v = case
-    again = type(B)(*B.__reduce__()[1])
-    matrix = kernel.matrix(B, B)
-    assert_array_equal(matrix, kernel.matrix(B, again))
-    assert_array_equal(matrix.diagonal(), kernel.diagonal(B))
-    scale = 1.0 + np.abs(matrix).max()
-    product = kernel.product(B, again, v)
-    assert_allclose(kernel.product(B, B, v), product, rtol=1e-10, atol=1e-12 * scale * len(Y))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("how", ["dense", "csr"])
-def test_bits_do_not_depend_on_threads(name, how):
-    rng = np.random.default_rng(1)
-    kept = 1.0 if how == "dense" else 0.2
-    A, B = (stored(rng.normal(size=(n, 6)) * (rng.random((n, 6)) < kept), how) for n in (530, 611))
-    v, kernel = rng.normal(size=611), Kernel.of(name, gamma=0.2, coef0=0.1)
-    for call in (
-        lambda t: _core.kernel_matrix(kernel.core, A.core, B.core, t),
-        lambda t: _core.kernel_matrix(kernel.core, B.core, B.core, t),
-        lambda t: _core.kernel_product(kernel.core, A.core, B.core, v, t),
-        lambda t: _core.kernel_product(kernel.core, B.core, B.core, v, t),
-        lambda t: _core.kernel_diagonal(kernel.core, B.core, t),
-    ):
-        one = call(1)
-        for n_threads in (2, 3, 7):
-            assert_array_equal(call(n_threads), one)
-
-
-@pytest.mark.parametrize("how", ["dense", "csr"])
-def test_rbf_of_a_row_with_itself_is_one(how):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(50, 93)) * 1e3
-    rows = stored(X if how == "dense" else X * (rng.random(X.shape) < 0.2), how)
-    matrix = Kernel.of("rbf", gamma=1.0).matrix(rows, rows)
-    assert_array_equal(matrix.diagonal(), 1.0)
-    assert_array_equal(matrix, matrix.T)
 
 
 def test_distances_of_dense_rows_do_not_cancel():
@@ -264,19 +220,6 @@ def normal(*shape, seed=0):
 
 
 ROWS = as_rows(normal(1000, 3))
-
-
-@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(0, 3))
-@examples(40)
-def test_symmetric_product_is_the_product(seed, n, gap):
-    rng = np.random.default_rng(seed)
-    Q = rng.normal(size=(n, n + gap))[:, :n]
-    Q += Q.T.copy()
-    v = rng.normal(size=n)
-    product = _core.symmetric_product(Q, v, 1)
-    assert_allclose(product, Q @ v, rtol=1e-9, atol=1e-12 * n)
-    for n_threads in (2, 5):
-        assert_array_equal(_core.symmetric_product(Q, v, n_threads), product)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])

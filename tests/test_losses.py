@@ -264,18 +264,6 @@ def test_products_with_the_rows_are_the_definition(storage, name, data, n, seed)
         assert_allclose(diagonal, np.diagonal(truth), atol=1e-9 * size)
 
 
-@given(st.integers(1, 60), st.integers(0, 2**32 - 1))
-def test_cholesky_solves(n, seed):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(n, n))
-    A = A @ A.T + np.eye(n)
-    b = rng.normal(size=n)
-    factor = _core.cholesky_factor(A.reshape(-1), n)
-    assert_allclose(A @ _core.cholesky_solve(factor, n, b), b, atol=1e-8 * np.linalg.cond(A))
-    A[0, 0] = -1.0
-    assert _core.cholesky_factor(A.reshape(-1), n) is None
-
-
 def test_scores_that_differ_below_float32_are_sorted_in_double():
     n = 3000
     rng = np.random.default_rng(0)
@@ -289,71 +277,6 @@ def test_scores_that_differ_below_float32_are_sorted_in_double():
 # ---- long queries -------------------------------------------------------------------------------
 
 N = _core.LONG_QUERY + 1000
-
-
-@pytest.mark.parametrize("n_levels", [40, 140_000])
-@pytest.mark.parametrize("adjacent", [False, True])
-@pytest.mark.parametrize("name", SWEPT)
-def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
-    """Its score axis is swept in pieces, on any number of threads to the same bits."""
-    n = 140_000
-    rng = np.random.default_rng(n_levels)
-    labels = rng.permutation(n) % n_levels
-    pairs = Pairs(Queries.of(labels), gain=labels / n_levels, adjacent=adjacent)
-    loss, z = SWEPT[name](pairs, 3), np.round(rng.normal(size=n), 3) + 1e-4
-    point, alone = loss.at(z), SWEPT[name](pairs, 1).at(z)
-    assert point.value == alone.value
-    assert (point.gradient == alone.gradient).all()
-    assert_allclose(point.gradient.sum(), 0.0, atol=1e-9 * np.abs(point.gradient).sum())
-    v = rng.normal(size=n)
-    if name != "hinge":
-        product = loss.curvature(point, v)
-        assert_allclose(product @ z, loss.curvature(point, z) @ v, rtol=1e-8)  # symmetric
-        step = 1e-6
-        ahead, behind = loss.at(z + step * v).gradient, loss.at(z - step * v).gradient
-        change = (ahead - behind) / (2 * step)
-        assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
-
-
-KINDS_OF_PAIRS = {
-    "all": {},
-    "weights": {"row_weight": True},
-    "gains": {"gain": True, "row_weight": True},
-    "adjacent": {"adjacent": True},
-    "adjacent gains": {"adjacent": True, "gain": True},
-}
-
-
-def few_above_many(rng, row_weight=False, gain=False, adjacent=False):
-    """Pairs of a long query of which sixteen rows have labels above 0, and their short list."""
-    labels = np.zeros(N)
-    labels[rng.choice(N, 16, replace=False)] = 1 + np.arange(16) % 4
-    u = rng.uniform(0.5, 2.0, N) if row_weight else np.ones(N)
-    g = labels**2 / 4.0 if gain else None
-    top = np.flatnonzero(labels)
-    below = labels[top, None] - labels
-    k, j = np.nonzero(below == 1 if adjacent else below > 0)
-    omega = u[top[k]] * u[j] * (1.0 if g is None else g[top[k]] - g[j])
-    pairs = Pairs(Queries.of(labels), u if row_weight else None, None, g, adjacent)
-    return pairs, Preferences(top[k], j, omega)
-
-
-@pytest.mark.parametrize("pairs", KINDS_OF_PAIRS)
-@pytest.mark.parametrize("name", SWEPT)
-def test_a_long_query_is_the_sum_over_its_pairs(name, pairs):
-    rng = np.random.default_rng(4)
-    pairs, found = few_above_many(rng, **KINDS_OF_PAIRS[pairs])
-    z, listed = rng.normal(size=N), of_kind(name, found, n_rows=N)
-    assert listed.order is None
-    truth, one, three = (
-        loss.at(z) for loss in (listed, SWEPT[name](pairs, 1), SWEPT[name](pairs, 3))
-    )
-    assert one.value == three.value
-    assert (one.gradient == three.gradient).all()
-    assert_allclose(one.value, truth.value, rtol=1e-10)
-    size = np.abs(truth.gradient).max()
-    assert_allclose(one.gradient, truth.gradient, rtol=1e-8, atol=1e-9 * size)
-    assert_allclose(one.total_curvature, truth.total_curvature, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

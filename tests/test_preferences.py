@@ -15,8 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hypothesis_profiles import examples
 from linrank import Dataset, NoPairsError, Preferences, TooFewPairsError, make_ranking
 from linrank.data.queries import Queries
-from linrank.data.rows import as_rows
-from linrank.losses.base import PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.base import PreferenceSquaredHinge
 from linrank.pairs import Cells, Selection, closest, pruned, random, without
 from linrank.ranksvm.train import sample_preferences, train
 from linrank.system import resources
@@ -27,28 +26,6 @@ EPSILON = 0.3
 
 
 # ---- the loss -----------------------------------------------------------------------------------
-
-
-def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
-    rng = np.random.default_rng(0)
-    pairs = rng.integers(0, 500, (200_000, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    preferences = Preferences.of(pairs, rng.random(len(pairs)))
-    X, z, v = as_rows(rng.normal(size=(500, 7))), rng.normal(size=500), rng.normal(size=500)
-    outcomes = []
-    for n_threads in (1, 2, 5):
-        loss = PreferenceHuber(preferences, 500, n_threads, epsilon=EPSILON)
-        point = loss.at(z)
-        outcomes.append(
-            [
-                *(point.value, point.sum_of_slacks, point.inner_slacks, point.n_violations),
-                *point.gradient,
-                *loss.curvature(point, v),
-                *loss.hessian_matrix(X, point).ravel(),
-                *loss.hessian_diagonal(X, point),
-            ]
-        )
-    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 # ---- the fit ------------------------------------------------------------------------------------

@@ -113,27 +113,6 @@ def test_mixed_ids_stay_apart():
     assert Queries.of([0.0, -0.0]).n_pairs == 0
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5])
-@pytest.mark.parametrize("n_values", [3, 17, 1000, 10**9])
-def test_large_queries_rank_as_unique_does(n_jobs, n_values):
-    """The sorted path, chunked and merged, on one giant query beside small ones."""
-    rng = np.random.default_rng(n_values)
-    labels = rng.integers(0, n_values, 210_000) / 7
-    qid = np.repeat([0, 1, 2], [150_000, 10, 59_990])
-    queries = Queries.of(labels, qid, n_jobs=n_jobs)
-    for q in range(3):
-        rows = slice(queries.offsets[q], queries.offsets[q + 1])
-        values, ranks = np.unique(labels[rows], return_inverse=True)
-        assert_array_equal(queries.levels[rows], ranks)
-        assert queries.n_levels[q] == len(values)
-
-
-def test_pairs_of_a_giant_query_need_64_bits():
-    n = 200_000
-    queries = Queries.of(np.arange(n) % 100_000)
-    assert queries.n_pairs == (n**2 - 100_000 * 2**2) // 2 > 2**33
-
-
 def test_sum_of_pairs_does_not_overflow():
     queries = Queries.of(np.arange(4), qid=[0, 0, 1, 1])
     object.__setattr__(queries, "pairs_per_query", np.array([2**62 + 1, 2**62 + 1, 2**62 + 1]))

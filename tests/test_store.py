@@ -26,7 +26,6 @@ from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.data.words import Comments
 from linrank.io.store import chunks
-from linrank.io.store.chunks import checksum
 from linrank.io.store.writer import StoreWriter
 from linrank.system import durable
 from stored_data import assert_same, dense, example, grouped
@@ -288,13 +287,6 @@ def test_a_forked_process_has_buffers_of_its_own(tmp_path):
         os._exit(0)
     assert os.waitpid(code, 0)[1] == 0
     assert_array_equal(data.X, before)
-
-
-def test_the_checksum_is_crc32c():
-    assert checksum(np.frombuffer(b"123456789", np.uint8)) == 0xE3069283
-    data = np.random.default_rng(0).integers(0, 256, 100_000).astype(np.uint8)
-    for cut in (0, 1, 7, 50_000, 100_000):
-        assert checksum(data[cut:], checksum(data[:cut])) == checksum(data)
 
 
 # ---- loading ------------------------------------------------------------------------------------

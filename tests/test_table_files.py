@@ -22,7 +22,7 @@ from hypothesis.extra import numpy as hnp
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import DataFormatError, Dataset, _core
+from linrank import DataFormatError, Dataset
 from linrank.io import columns
 from linrank.io import table_files as files
 from linrank.io.columns import as_docids, as_query_ids, columns_of, plain_numbers
@@ -524,21 +524,6 @@ def test_the_size_in_the_metadata_is_checked_before_memory_is_taken(tmp_path, mo
     path = write_table(TABLE, tmp_path / "t.parquet")
     with pytest.raises(MemoryError, match=r"t.parquet: 5 × 2 float32 would take 40 B"):
         linrank.load(path)
-
-
-@examples(30)
-@given(st.data())
-def test_interleaved_columns_are_the_transpose(data):
-    n_rows, n_columns = data.draw(st.integers(0, 600)), data.draw(st.integers(1, 20))
-    kinds = data.draw(st.lists(st.sampled_from(["f4", "f8", "i1", "u2", "i4", "i8"]),
-                               min_size=n_columns, max_size=n_columns))  # fmt: skip
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    columns = [rng.integers(0, 100, n_rows).astype(kind) for kind in kinds]
-    out = np.full((n_rows, n_columns + 1), -1.0, np.float32)[:, :n_columns]
-    first = np.zeros(n_columns, np.int64)
-    seen = _core.interleave_columns(columns, [None] * n_columns, first, out, 2)
-    assert seen == (False, False)
-    assert (out == np.array(columns).T).all()
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
