@@ -15,7 +15,7 @@ from hypothesis_profiles import examples
 from linrank import Dataset, Preferences, _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.base import Hinge, Huber, PreferenceSquaredHinge, SquaredHinge, loss_of_pairs
+from linrank.losses.base import Huber, PreferenceSquaredHinge, SquaredHinge, loss_of_pairs
 from linrank.losses.swaps import LONGEST, Swaps, SwapSquaredHinge, swap_measure
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
@@ -23,11 +23,6 @@ from linrank.ranksvm.train import train
 from strategies import scored_queries
 
 EPSILON = 0.3
-SWEPT = {
-    "squared_hinge": SquaredHinge,
-    "hinge": Hinge,
-    "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=EPSILON),
-}
 # Pairs of labels, of rankings and of lists, and the published ways to count all pairs of labels.
 KINDS = ("squared_hinge", "hinge", "huber")
 NAMES = [f"{family} {kind}" for family in ("swept", "ranked", "listed") for kind in KINDS]
