@@ -7,8 +7,8 @@ from linrank.data.dataset import Dataset
 from linrank.methods import ranksvm
 from linrank.methods.base import Task
 from linrank.methods.ground import Ground
-from linrank.methods.parameters import DominationSearch, RankSVMSearch
-from linrank.methods.search import search_domination, search_ranksvm
+from linrank.methods.parameters import RankSVMSearch
+from linrank.methods.search import search_ranksvm
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.search.tuning import Judging
 
@@ -36,11 +36,3 @@ def tune(place: Dataset | Parts, folds, Cs, **options):
     """The measures of the models of every fold's path."""
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     return search_ranksvm.tune(ground_of(place, **options), folds, Cs, judging)
-
-
-def tune_domination(data: Dataset, folds, alphas, *, query_weight=None, n_jobs=1, **options):
-    """The same over alpha."""
-    judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
-    parameters = DominationSearch(n_jobs=n_jobs, **{"scale": "none", **options})
-    ground = Ground.of(Task(data, parameters, query_weight=query_weight))
-    return search_domination.tune(ground, folds, alphas, judging)

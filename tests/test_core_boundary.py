@@ -27,6 +27,16 @@ def problem(levels, n_levels):
     return _core.pair_problem(i64(0, len(levels)), levels, n_levels, None, None, None, False)
 
 
+def two(gain=None, adjacent=False):
+    """One pair of two rows."""
+    return _core.pair_problem(i64(0, 2), i32(0, 1), i32(2), None, None, gain, adjacent)
+
+
+def hinge(z=(0.0, 0.0), near=None, pairs=None):
+    """A point of the hinge of it."""
+    return _core.pair_point(pairs or two(), "hinge", 1.0, np.array(z), near, 1)
+
+
 def no_rows(n_columns):
     return _core.csr_rows(EMPTY, i32(), i64(0), n_columns)
 
@@ -431,6 +441,19 @@ REFUSED = [
     ("beta has length 3, expected 2", lambda: published(beta=np.zeros(3))),
     ("no work 'by_hand'", lambda: published(work="by_hand")),
     ("beta has length 3, expected 2", lambda: published(beta=np.zeros(3), work="by_row")),
+    ("without gains", lambda: published(pairs=two(gain=np.arange(2.0)))),
+    (
+        "unknown way of counting 'abacus'",
+        lambda: _core.published_point(two(), np.zeros(2), "abacus"),
+    ),
+    ("count all pairs, without gains", lambda: _core.explicit_pairs(two(adjacent=True))),
+    ("z has length 3, expected 2", lambda: hinge(z=(0.0, 0.0, 0.0))),
+    ("another problem", lambda: hinge(near=hinge())),
+    ("row that does not exist", lambda: _core.scores(rows(), np.zeros(2), i64(0, 7), 1)),
+    ("w has length 3, expected 2", lambda: _core.scores(rows(), np.zeros(3), None, 1)),
+    ("not square", lambda: _core.symmetric_product(np.ones((2, 3)), np.ones(3), 1)),
+    ("v has length 2", lambda: _core.symmetric_product(np.ones((3, 3)), np.ones(2), 1)),
+    ("contiguous", lambda: _core.symmetric_product(np.ones((6, 6))[::2, ::2], np.ones(3), 1)),
 ]
 
 

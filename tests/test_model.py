@@ -1,7 +1,5 @@
 """LinearModel: scores, explanations, and a file that gives the same model back."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -23,7 +21,6 @@ from linrank import KernelModel, LinearModel, ModelFormatError, load_model, make
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.models import file as model_file
-from linrank.ranksvm.train import train
 from strategies import datasets
 
 
@@ -48,18 +45,6 @@ def test_the_file_is_plain_json_with_at_most_17_digits(tmp_path):
     assert document["version"] == 1
     assert document["feature_names"] == ["a", "b", "c", "é"]
     assert path.read_text().splitlines()[-2] == '"coef": [0.1, 0.3333333333333333, -0.0, 5e-324]'
-
-
-def test_the_summary_of_a_training_run_is_kept(tmp_path):
-    data = make_ranking(n_queries=10, n_features=5, random_state=0)
-    scaling = Scaling.fit("standard", data.rows)
-    result = train(data, C=0.5, scale=scaling.factors)
-    model = LinearModel.of(result, data, scaling, C=0.5, solver="newton")
-    model.save(tmp_path / "m.json")
-    found = {"objective": result.value, "gap": result.gap, "C": 0.5, "solver": "newton"}
-    found |= {"n_pairs": data.queries.n_pairs, "n_queries": 10}
-    assert found.items() <= load_model(tmp_path / "m.json").training.items()
-    assert_array_equal(model.coef, scaling.factors * result.w)
 
 
 @given(model=sparse_models())
@@ -112,12 +97,14 @@ def test_what_is_saved_is_read_where_there_is_memory(tmp_path, monkeypatch, limi
 
 def test_saving_through_a_link_keeps_the_link_and_the_usual_permissions(tmp_path):
     target, link = tmp_path / "target.json", tmp_path / "link.json"
-    target.touch()
-    usual = target.stat().st_mode
     link.symlink_to(target)
-    LinearModel([1.0]).save(link)
+    before = os.umask(0o027)
+    try:
+        LinearModel([1.0]).save(link)
+    finally:
+        os.umask(before)
     assert link.is_symlink()
-    assert target.stat().st_mode == usual
+    assert target.stat().st_mode & 0o777 == 0o640
     assert_array_equal(load_model(link).coef, [1.0])
 
 
@@ -130,11 +117,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
         copy.write_bytes(received.result(timeout=120))
     assert pipe.is_fifo()
     assert load_model(copy).coef.tolist() == [1.0, 2.0]
-
-
-def test_a_missing_file_is_an_os_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "none.json")
 
 
 @given(datasets())
@@ -179,6 +161,7 @@ def test_rows_that_do_not_fit_are_an_error():
         (data, swapped),
         (frame, swapped),
         (frame.assign(price=1.0), wider),
+        (frame[["a"]], "1 columns, the model 2 features; X lacks 'b': "),
         (frame[["a", "b"]].assign(price=1.0), wider),
     ):
         with pytest.raises(ValueError, match=words):
@@ -222,24 +205,20 @@ def test_the_coefficients_cannot_be_changed_and_are_a_copy():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        ({"coef": []}, ValueError, "non-empty vector"),
-        ({"coef": [[1.0]]}, ValueError, r"got shape \(1, 1\)"),
-        ({"coef": [1.0, np.nan]}, ValueError, r"coef\[1\] is nan"),
-        ({"coef": [1.0], "feature_names": ["a", "b"]}, ValueError, "2 feature names for 1"),
-        ({"coef": [1.0], "feature_names": [3]}, TypeError, "must be strings, got 3"),
-        ({"coef": [1.0], "feature_names": ["\ud800"]}, ValueError, "not valid Unicode"),
-        ({"coef": [1.0], "training": {"C": [1]}}, TypeError, r"training\['C'\] must be"),
-        (
-            {"coef": [1.0], "scaling": Scaling("minmax", np.ones(2))},
-            ValueError,
-            "2 scaling factors for 1",
-        ),
+        ({"coef": []}, "non-empty vector"),
+        ({"coef": [[1.0]]}, r"got shape \(1, 1\)"),
+        ({"coef": [1.0, np.nan]}, r"coef\[1\] is nan"),
+        ({"coef": [1.0], "feature_names": ["a", "b"]}, "2 feature names for 1"),
+        ({"coef": [1.0], "feature_names": [3]}, "must be strings, got 3"),
+        ({"coef": [1.0], "feature_names": ["\ud800"]}, "not valid Unicode"),
+        ({"coef": [1.0], "training": {"C": [1]}}, r"training\['C'\] must be"),
+        ({"coef": [1.0], "scaling": Scaling("minmax", np.ones(2))}, "2 scaling factors for 1"),
     ],
 )
-def test_a_wrong_model_is_an_error(arguments, error, message):
-    with pytest.raises(error, match=message):
+def test_a_wrong_model_is_an_error(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         LinearModel(**arguments)
 
 
@@ -263,9 +242,8 @@ def test_models_score_without_scipy_and_scikit_learn(tmp_path):
         "    print(model.predict([[1.0, 2.0], [3.0, 2.0]], qid=[0, 0]).tolist())\n"
     )
     paths = [str(tmp_path / "linear"), str(tmp_path / "kernel")]
-    command = [sys.executable, "-c", code, *paths]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "[0.5, 1.5]\n[1.0, -1.0]\n"
+    found = subprocess.check_output([sys.executable, "-c", code, *paths], text=True)
+    assert found == "[0.5, 1.5]\n[1.0, -1.0]\n"
 
 
 def test_the_order_of_the_summary_does_not_change_the_bytes(tmp_path):

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import stats
 
-from linrank import _core
+from linrank import NoPairsError, _core
 from linrank.choices import SAMPLINGS
 from linrank.data.queries import Queries
-from linrank.errors import NoPairsError
 from linrank.losses.base import Hinge
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 from test_descent import check_interrupt
@@ -146,18 +145,6 @@ def test_weights_that_differ_by_twenty_orders_are_honoured_within_a_level():
 
 
 # ---- the stream ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("sampling", "options"), CASES)
-def test_batches_leave_no_trace(sampling, options):
-    core = Case(sampling, **options).sampler.core
-    whole = np.array(core.draw(_core.Random(4), 1000))
-    random = _core.Random(4)
-    parts = [core.draw(random, n) for n in (1, 0, 127, 128, 129, 3, 400, 212)]
-    assert_array_equal(np.concatenate(parts, axis=1), whole)
-    again = _core.Random(4)
-    core.draw(again, 1000)
-    assert_array_equal(random.state, again.state)
 
 
 @pytest.mark.parametrize(
