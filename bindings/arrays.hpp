@@ -7,10 +7,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
-#include <memory>
-#include <stdexcept>
-#include <string>
 #include <tuple>
 
 #include "pages.hpp"
@@ -27,11 +23,11 @@ template <class T>
 using Writable = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-using Doubles = Vector<double>;
-using Integers = Vector<std::int64_t>;
-using Levels32 = Vector<std::int32_t>;
-using OptionalDoubles = std::optional<Doubles>;
-using OptionalOrder = std::optional<Integers>;
+using DoubleArray = Vector<double>;
+using IntegerArray = Vector<Index>;
+using LevelArray = Vector<std::int32_t>;
+using OptionalDoubles = std::optional<DoubleArray>;
+using OptionalOrder = std::optional<IntegerArray>;
 
 // ---- functions --------------------------------------------------------------------------------
 
@@ -144,29 +140,29 @@ inline void require(bool holds, const char *message) {
 
 /// All of them lie in [0, n).
 template <class Indices>
-void check_indices(const Indices &indices, std::int64_t n, const char *message) {
-    for (const std::int64_t i : indices) require(i >= 0 && i < n, message);
+void check_indices(const Indices &indices, Index n, const char *message) {
+    for (const Index i : indices) require(i >= 0 && i < n, message);
 }
 
-inline void require_length(std::size_t got, std::int64_t expected, const char *name) {
-    if (std::int64_t(got) != expected)
+inline void require_length(std::size_t got, Index expected, const char *name) {
+    if (Index(got) != expected)
         throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
                                     ", expected " + std::to_string(expected));
 }
 
 template <class T>
-void require_length(const Vector<T> &a, std::int64_t expected, const char *name) {
+void require_length(const Vector<T> &a, Index expected, const char *name) {
     require_length(a.shape(0), expected, name);
 }
 
 /// None will do as well.
 template <class T>
-void require_length(const std::optional<Vector<T>> &a, std::int64_t expected, const char *name) {
+void require_length(const std::optional<Vector<T>> &a, Index expected, const char *name) {
     if (a) require_length(*a, expected, name);
 }
 
 template <class... Arrays>
-void require_lengths(std::int64_t expected, const char *const (&names)[sizeof...(Arrays)], const Arrays &...arrays) {
+void require_lengths(Index expected, const char *const (&names)[sizeof...(Arrays)], const Arrays &...arrays) {
     const char *const *name = names;
     (require_length(arrays, expected, *name++), ...);
 }
@@ -186,7 +182,7 @@ inline void check_weights(std::span<const double> weights, const char *name) {
 }
 
 template <class Array>
-void require_weights(const Array &weights, std::int64_t expected, const char *name) {
+void require_weights(const Array &weights, Index expected, const char *name) {
     require_length(weights, expected, name);
     check_weights(span_of(weights), name);
 }
@@ -200,8 +196,8 @@ T choose(const char *what, const std::string &name, std::initializer_list<std::p
 }
 
 /// Offsets start at 0, never decrease and end at n_rows.
-inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_rows) {
-    if (offsets.empty() || offsets.front() != 0 || offsets.back() != std::int64_t(n_rows))
+inline void check_offsets(std::span<const Index> offsets, std::size_t n_rows) {
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() != Index(n_rows))
         throw std::invalid_argument("query offsets do not match the rows");
     require(std::is_sorted(offsets.begin(), offsets.end()), "query offsets decrease");
 }
@@ -217,26 +213,26 @@ template <class T>
 std::vector<T> own_copy(const std::optional<Vector<T>> &a) { return a ? own_copy(*a) : std::vector<T>(); }
 
 /// Positions name rows that exist. Checked at every call, about a nanosecond a row.
-inline Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
+inline Order checked_order(const OptionalOrder &order, Index n_rows) {
     const Order rows = span_of(order);
     check_indices(rows, n_rows, "order names a row that does not exist");
     return rows;
 }
 
 /// An order of all rows, and queries that partition it.
-inline QueryView checked_queries(const Integers &offsets, const OptionalOrder &order,
+inline QueryView checked_queries(const IntegerArray &offsets, const OptionalOrder &order,
                           std::size_t n_rows) {
     check_offsets(span_of(offsets), n_rows);
     require(!order || order->shape(0) == n_rows, "order and rows differ in length");
-    return {span_of(offsets), checked_order(order, std::int64_t(n_rows))};
+    return {span_of(offsets), checked_order(order, Index(n_rows))};
 }
 
 /// Levels lie within [0, n_levels) of their query, and are no more than its rows; the offsets have been
 /// checked.
-inline void check_levels(std::span<const std::int32_t> levels, std::span<const std::int64_t> offsets,
+inline void check_levels(std::span<const std::int32_t> levels, std::span<const Index> offsets,
                          std::span<const std::int32_t> n_levels) {
     require_length(levels.size(), offsets.back(), "levels");
-    require_length(n_levels.size(), std::int64_t(offsets.size()) - 1, "n_levels");
+    require_length(n_levels.size(), Index(offsets.size()) - 1, "n_levels");
     for (std::size_t q = 0; q < n_levels.size(); ++q) {
         require(n_levels[q] >= 0, "a number of levels is negative");
         require(n_levels[q] <= offsets[q + 1] - offsets[q], "a query has more levels than rows");
@@ -245,26 +241,26 @@ inline void check_levels(std::span<const std::int32_t> levels, std::span<const s
 }
 
 /// Offsets, and the levels of what they divide.
-inline void check_queries(const Integers &offsets, const Levels32 &levels, const Levels32 &n_levels) {
+inline void check_queries(const IntegerArray &offsets, const LevelArray &levels, const LevelArray &n_levels) {
     check_offsets(span_of(offsets), levels.shape(0));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
 }
 
 /// A copy of numbers that are sorted, among which a NaN has no place.
-inline std::vector<double> without_nan(const Doubles &values, const char *what) {
+inline std::vector<double> without_nan(const DoubleArray &values, const char *what) {
     std::vector<double> own = own_copy(values);
     for (const double value : own)
         if (value != value) throw std::invalid_argument(std::string(what) + " is NaN");
     return own;
 }
 
-inline std::vector<double> checked_scores(const Doubles &scores, std::size_t n_rows) {
-    require_length(scores.shape(0), std::int64_t(n_rows), "scores");
+inline std::vector<double> checked_scores(const DoubleArray &scores, std::size_t n_rows) {
+    require_length(scores.shape(0), Index(n_rows), "scores");
     return without_nan(scores, "a score");
 }
 
 /// A square matrix of side n; n * n does not overflow.
-inline void check_square(const Doubles &matrix, std::int64_t n, const char *name) {
+inline void check_square(const DoubleArray &matrix, Index n, const char *name) {
     if (n < 0 || n > INT32_MAX)
         throw std::invalid_argument("n must lie in [0, 2^31), got " + std::to_string(n));
     require_length(matrix.shape(0), n * n, name);
@@ -286,5 +282,5 @@ struct Positions {
         : rows(bound.rows), order(checked_order(given, n_rows(bound.rows))) {
         if (given && order.empty()) std::visit([](auto &r) { r.n_rows = 0; }, rows);
     }
-    std::int64_t size() const { return order.empty() ? n_rows(rows) : std::int64_t(order.size()); }
+    Index size() const { return order.empty() ? n_rows(rows) : Index(order.size()); }
 };

@@ -15,7 +15,7 @@ struct BoundLayering {
 };
 
 /// A copy of numbers that pass the check.
-std::vector<double> checked_copy(const OptionalDoubles &a, std::int64_t n, const char *name,
+std::vector<double> checked_copy(const OptionalDoubles &a, Index n, const char *name,
                                  void (*check)(std::span<const double>, const char *)) {
     require_length(a, n, name);
     std::vector<double> copy = own_copy(a);
@@ -23,15 +23,15 @@ std::vector<double> checked_copy(const OptionalDoubles &a, std::int64_t n, const
     return copy;
 }
 
-std::vector<std::int64_t> first_cells(std::span<const std::int32_t> n_levels) {
-    std::vector<std::int64_t> first(n_levels.size() + 1, 0);
+std::vector<Index> first_cells(std::span<const std::int32_t> n_levels) {
+    std::vector<Index> first(n_levels.size() + 1, 0);
     for (std::size_t q = 0; q < n_levels.size(); ++q) first[q + 1] = first[q] + n_levels[q];
     return first;
 }
 
-BoundLayering layering(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles shift,
+BoundLayering layering(IntegerArray offsets, LevelArray levels, LevelArray n_levels, OptionalDoubles shift,
                        OptionalDoubles row_weight, OptionalDoubles query_weight, OptionalDoubles table,
-                       std::int64_t n_grades, std::optional<Levels32> grades) {
+                       Index n_grades, std::optional<LevelArray> grades) {
     check_queries(offsets, levels, n_levels);
     auto made = std::make_shared<Layering>();
     made->offsets = own_copy(offsets);
@@ -54,12 +54,12 @@ BoundLayering layering(Integers offsets, Levels32 levels, Levels32 n_levels, Opt
 
 // ---- the loss at given scores -----------------------------------------------------------------
 
-DominationPoint domination_point(const BoundLayering &layering, Doubles z, int n_threads) {
+DominationPoint domination_point(const BoundLayering &layering, DoubleArray z, int n_threads) {
     require_length(z.shape(0), layering.layering->n_rows(), "z");
     return unlocked([&] { return DominationPoint(*layering.layering, span_of(z), n_threads); });
 }
 
-auto multiply(const DominationPoint &point, Doubles v, int n_threads) {
+auto multiply(const DominationPoint &point, DoubleArray v, int n_threads) {
     require_length(v.shape(0), point.layering().n_rows(), "v");
     return filled(PageArray<double>(v.shape(0), PageArray<double>::huge), [&](auto out) {
         point.multiply(span_of(v), out, n_threads);
@@ -97,21 +97,21 @@ struct BoundColumns {
 };
 
 /// A copy: another thread of Python may write to the array once the GIL is let go of.
-std::vector<std::int64_t> checked_features(const Integers &features, std::int64_t n_features) {
-    std::vector<std::int64_t> copy = own_copy(features);
+std::vector<Index> checked_features(const IntegerArray &features, Index n_features) {
+    std::vector<Index> copy = own_copy(features);
     check_indices(copy, n_features, "features names one that does not exist");
     return copy;
 }
 
-std::vector<std::int64_t> increasing_features(const Integers &features, std::int64_t n_features) {
-    std::vector<std::int64_t> copy = checked_features(features, n_features);
+std::vector<Index> increasing_features(const IntegerArray &features, Index n_features) {
+    std::vector<Index> copy = checked_features(features, n_features);
     require(std::ranges::adjacent_find(copy, std::greater_equal()) == copy.end(), "features must increase");
     return copy;
 }
 
 /// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
-nb::object take(const BoundColumns &self, Integers features) {
-    const std::vector<std::int64_t> wanted = increasing_features(features, n_columns(*self.columns));
+nb::object take(const BoundColumns &self, IntegerArray features) {
+    const std::vector<Index> wanted = increasing_features(features, n_columns(*self.columns));
     Narrowed narrowed = unlocked([&] { return narrow_rows(*self.columns, wanted); });
     return std::visit([](auto &rows) -> nb::object {
         if (rows.offsets.empty()) return nb::cast(to_numpy(std::move(rows.values)));
@@ -119,8 +119,8 @@ nb::object take(const BoundColumns &self, Integers features) {
     }, narrowed);
 }
 
-auto products(const BoundColumns &self, Integers wanted, Doubles r, int n_threads) {
-    const std::vector<std::int64_t> features = checked_features(wanted, n_columns(*self.columns));
+auto products(const BoundColumns &self, IntegerArray wanted, DoubleArray r, int n_threads) {
+    const std::vector<Index> features = checked_features(wanted, n_columns(*self.columns));
     require_length(r.shape(0), n_rows(*self.columns), "r");
     return to_numpy(unlocked([&] { return column_products(*self.columns, features, span_of(r), n_threads); }));
 }
@@ -153,21 +153,21 @@ BoundCoordinates coordinates(const BoundColumns &columns, const BoundLayering &l
     });
 }
 
-nb::tuple sweep(BoundCoordinates &self, Writable<double> w, Integers features, const std::string &penalty, double alpha,
+nb::tuple sweep(BoundCoordinates &self, Writable<double> w, IntegerArray features, const std::string &penalty, double alpha,
                 const std::string &curvature) {
     const auto state = self.use();
     require_length(w.shape(0), state->n_features(), "w");
-    const std::vector<std::int64_t> moved = checked_features(features, state->n_features());
+    const std::vector<Index> moved = checked_features(features, state->n_features());
     const Penalty kind = penalty_of(penalty, alpha);
     const Curvature bound = curvature_of(curvature);
     const Sweep done = unlocked([&] { return state->sweep(writable(w), moved, kind, alpha, bound); });
     return nb::make_tuple(done.decrease, done.n_moved);
 }
 
-auto measure(BoundCoordinates &self, Integers features, const std::string &curvature, int n_threads) {
+auto measure(BoundCoordinates &self, IntegerArray features, const std::string &curvature, int n_threads) {
     const auto state = self.use();
     // Threads fill in what is known of a column: no two may have the same one.
-    const std::vector<std::int64_t> measured = increasing_features(features, state->n_features());
+    const std::vector<Index> measured = increasing_features(features, state->n_features());
     const Curvature bound = curvature_of(curvature);
     std::vector<CoordinateBound> found(measured.size());
     unlocked([&] { state->measure(measured, bound, found, n_threads); });
@@ -175,16 +175,16 @@ auto measure(BoundCoordinates &self, Integers features, const std::string &curva
                          &CoordinateBound::range);
 }
 
-void restart(BoundCoordinates &self, Doubles w) {
+void restart(BoundCoordinates &self, DoubleArray w) {
     const auto state = self.use();
     require_length(w.shape(0), state->n_features(), "w");
     unlocked([&] { state->restart(span_of(w)); });
 }
 
 /// (step, decrease) of each: what `sweep` would do with these bounds.
-auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
+auto coordinate_steps(DoubleArray gradient, DoubleArray hessian, DoubleArray bound, DoubleArray range, DoubleArray w,
                            const std::string &penalty, double alpha) {
-    const auto n = std::int64_t(w.shape(0));
+    const auto n = Index(w.shape(0));
     require_lengths(n, {"gradient", "hessian", "bound", "range"}, gradient, hessian, bound, range);
     const Penalty kind = penalty_of(penalty, alpha);
     std::vector<CoordinateStep> steps;
@@ -193,9 +193,9 @@ auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles 
     return member_arrays(steps, &CoordinateStep::step, &CoordinateStep::decrease);
 }
 
-auto minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alpha, double enough,
-                        std::int64_t n_sweeps) {
-    const auto n = std::int64_t(w.shape(0));
+auto minimize_quadratic(DoubleArray hessian, DoubleArray gradient, DoubleArray w, double alpha, double enough,
+                        Index n_sweeps) {
+    const auto n = Index(w.shape(0));
     check_square(hessian, n, "hessian");
     require_length(gradient.shape(0), n, "gradient");
     require(alpha >= 0.0, "alpha must be >= 0");

@@ -11,7 +11,7 @@ namespace {
 
 using BoundFactors = Exclusive<FactorDescent>;
 
-void check_factors(const Doubles &factors, std::int64_t n_rows, std::int64_t n_factors) {
+void check_factors(const DoubleArray &factors, Index n_rows, Index n_factors) {
     if (n_factors < 1 || n_factors > INT32_MAX)
         throw std::invalid_argument("n_factors must lie in [1, 2^31), got " + std::to_string(n_factors));
     require(n_rows <= INT64_MAX / n_factors, "there are too many rows for n_factors");
@@ -20,20 +20,20 @@ void check_factors(const Doubles &factors, std::int64_t n_rows, std::int64_t n_f
 }
 
 /// Rows of the order, each at most once.
-void check_distinct(Order order, std::int64_t n_rows) {
+void check_distinct(Order order, Index n_rows) {
     std::vector<bool> is_known(order.empty() ? 0 : n_rows, false);
-    for (const std::int64_t row : order) {
+    for (const Index row : order) {
         if (is_known[row]) throw std::invalid_argument("order names row " + std::to_string(row) + " twice");
         is_known[row] = true;
     }
 }
 
 // All arrays are copied: another thread of Python may write to them once the GIL is let go of.
-BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Integers offsets, Levels32 levels,
-                      Levels32 n_levels, OptionalDoubles scale, Doubles bound, const std::string &constraint,
-                      std::int64_t n_factors, Doubles factors, std::uint64_t seed) {
+BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, IntegerArray offsets, LevelArray levels,
+                      LevelArray n_levels, OptionalDoubles scale, DoubleArray bound, const std::string &constraint,
+                      Index n_factors, DoubleArray factors, std::uint64_t seed) {
     const Positions x(rows, order);
-    const std::int64_t n = x.size();
+    const Index n = x.size();
     check_distinct(x.order, n_rows(rows.rows));
     check_offsets(span_of(offsets), std::size_t(n));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
@@ -71,9 +71,8 @@ void bind_factors(nb::module_ &m) {
         const auto use = self.use();
         return unlocked([&] { return use->linear_decrease(n_threads); });
     }, {"n_threads"});
-    def(m, "factor_descent", &factor_descent,
-        {"rows", "order", "offsets", "levels", "n_levels", "scale", "bound", "constraint", "n_factors", "factors", "seed"},
-        nb::keep_alive<0, 1>());
+    def(m, "factor_descent", &factor_descent, {"rows", "order", "offsets", "levels", "n_levels",
+        "scale", "bound", "constraint", "n_factors", "factors", "seed"}, nb::keep_alive<0, 1>());
 }
 
 // ---- low rank, as published -------------------------------------------------------------------
@@ -83,7 +82,7 @@ using WritableRows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::
 /// Calls work(problem, V, beta), all lengths checked.
 template <class Work>
 double with_factors(const BoundRows &rows, const OptionalOrder &order, const BoundProblem &problem,
-                    const Doubles &largest, const WritableRows &V, const Writable<double> &beta, const Work &work) {
+                    const DoubleArray &largest, const WritableRows &V, const Writable<double> &beta, const Work &work) {
     const Positions x(rows, order);
     const PairProblem &pairs = problem.checked(largest, "largest");
     for (const double bound : span_of(largest))
@@ -92,17 +91,17 @@ double with_factors(const BoundRows &rows, const OptionalOrder &order, const Bou
     require_length(std::size_t(x.size()), pairs.n_rows(), "rows");
     require_length(V.shape(0), pairs.n_rows(), "V");
     require_length(beta.shape(0), n_columns(rows.rows), "beta");
-    const published::FactorPairs factors{x.rows, x.order, pairs, std::int64_t(V.shape(1)), span_of(largest)};
+    const published::FactorPairs factors{x.rows, x.order, pairs, Index(V.shape(1)), span_of(largest)};
     return unlocked([&] { return work(factors, std::span<double>(V.data(), V.size()), writable(beta)); });
 }
 
-double factor_start(const BoundRows &rows, OptionalOrder order, const BoundProblem &problem, Doubles largest,
+double factor_start(const BoundRows &rows, OptionalOrder order, const BoundProblem &problem, DoubleArray largest,
                     WritableRows V, Writable<double> beta) {
     return with_factors(rows, order, problem, largest, V, beta,
                         [](const auto &p, auto v, auto b) { return published::factor_start(p, v, b); });
 }
 
-double factor_epoch(const BoundRows &rows, OptionalOrder order, const BoundProblem &problem, Doubles largest,
+double factor_epoch(const BoundRows &rows, OptionalOrder order, const BoundProblem &problem, DoubleArray largest,
                     WritableRows V, Writable<double> beta, const std::string &work, double rate) {
     const auto how = choose<published::PairWork>("work", work, {{"by_pair", published::PairWork::by_pair},
         {"by_row", published::PairWork::by_row}});
@@ -117,33 +116,33 @@ double factor_epoch(const BoundRows &rows, OptionalOrder order, const BoundProbl
 struct BoundRectangles {
     std::shared_ptr<const Rectangles> layout;
 
-    void check_scores(const Doubles &z, const char *name) const { require_length(z.shape(0), layout->n_positions, name); }
+    void check_scores(const DoubleArray &z, const char *name) const { require_length(z.shape(0), layout->n_positions, name); }
     template <class Array>
     void check_entries(const Array &values, const char *name) const {
         require_length(values.shape(0), layout->n_entries(), name);
     }
-    void check_rho(const Doubles &rho) const {
+    void check_rho(const DoubleArray &rho) const {
         require_length(rho.shape(0), layout->size(), "rho");
         for (const double value : span_of(rho))
             require(value > 0.0 && std::isfinite(value), "rho must be finite and > 0");
     }
-    void check(const Doubles &z, const Doubles &y, const Doubles &rho) const {
+    void check(const DoubleArray &z, const DoubleArray &y, const DoubleArray &rho) const {
         check_scores(z, "z");
         check_entries(y, "y");
         check_rho(rho);
     }
 };
 
-BoundRectangles rectangles(Integers offsets, Levels32 levels, Levels32 n_levels, Integers chosen,
+BoundRectangles rectangles(IntegerArray offsets, LevelArray levels, LevelArray n_levels, IntegerArray chosen,
                            OptionalDoubles row_weight, OptionalDoubles query_weight, double C) {
     check_queries(offsets, levels, n_levels);
     // Weights of a pair are products of these.
-    require_weights(row_weight, std::int64_t(levels.shape(0)), "row_weight");
-    require_weights(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
+    require_weights(row_weight, Index(levels.shape(0)), "row_weight");
+    require_weights(query_weight, Index(n_levels.shape(0)), "query_weight");
     require(C > 0.0 && std::isfinite(C), "C must be finite and > 0");
-    std::int64_t last = -1;
-    for (const std::int64_t q : span_of(chosen)) {
-        require(q > last && q < std::int64_t(n_levels.shape(0)), "chosen must increase and name queries that exist");
+    Index last = -1;
+    for (const Index q : span_of(chosen)) {
+        require(q > last && q < Index(n_levels.shape(0)), "chosen must increase and name queries that exist");
         require(n_levels(std::size_t(q)) >= 2, "a chosen query has no pairs");
         last = q;
     }
@@ -152,7 +151,7 @@ BoundRectangles rectangles(Integers offsets, Levels32 levels, Levels32 n_levels,
         span_of(offsets), span_of(levels), span_of(chosen), span_of(row_weight), span_of(query_weight), C))};
 }
 
-nb::tuple loss(const BoundRectangles &self, Doubles z, Doubles y, Doubles rho, int n_threads) {
+nb::tuple loss(const BoundRectangles &self, DoubleArray z, DoubleArray y, DoubleArray rho, int n_threads) {
     self.check(z, y, rho);
     ProximalLoss found = unlocked([&] {
         return proximal_loss(*self.layout, span_of(z), span_of(y), span_of(rho), n_threads);
@@ -160,7 +159,7 @@ nb::tuple loss(const BoundRectangles &self, Doubles z, Doubles y, Doubles rho, i
     return nb::make_tuple(found.value, found.curvature, to_numpy(std::move(found.gradient)));
 }
 
-auto curvature(const BoundRectangles &self, Doubles z, Doubles y, Doubles rho, Doubles v, int n_threads) {
+auto curvature(const BoundRectangles &self, DoubleArray z, DoubleArray y, DoubleArray rho, DoubleArray v, int n_threads) {
     self.check(z, y, rho);
     self.check_scores(v, "v");
     return to_numpy(unlocked([&] {
@@ -168,18 +167,18 @@ auto curvature(const BoundRectangles &self, Doubles z, Doubles y, Doubles rho, D
     }));
 }
 
-void point(const BoundRectangles &self, Doubles z, Doubles y, Doubles rho, Writable<double> alpha, int n_threads) {
+void point(const BoundRectangles &self, DoubleArray z, DoubleArray y, DoubleArray rho, Writable<double> alpha, int n_threads) {
     self.check(z, y, rho);
     self.check_entries(alpha, "alpha");
     unlocked([&] { proximal_point(*self.layout, span_of(z), span_of(y), span_of(rho), writable(alpha), n_threads); });
 }
 
-auto coefficients(const BoundRectangles &self, Doubles alpha, int n_threads) {
+auto coefficients(const BoundRectangles &self, DoubleArray alpha, int n_threads) {
     self.check_entries(alpha, "alpha");
     return to_numpy(unlocked([&] { return dual_coefficients(*self.layout, span_of(alpha), n_threads); }));
 }
 
-auto relaxed(const BoundRectangles &self, Doubles alpha, Doubles a, Writable<double> y, double over, int n_threads) {
+auto relaxed(const BoundRectangles &self, DoubleArray alpha, DoubleArray a, Writable<double> y, double over, int n_threads) {
     self.check_entries(alpha, "alpha");
     self.check_entries(a, "a");
     self.check_entries(y, "y");
@@ -188,12 +187,12 @@ auto relaxed(const BoundRectangles &self, Doubles alpha, Doubles a, Writable<dou
     }));
 }
 
-auto norms(const BoundRectangles &self, Doubles values, int n_threads) {
+auto norms(const BoundRectangles &self, DoubleArray values, int n_threads) {
     self.check_entries(values, "values");
     return to_numpy(unlocked([&] { return squared_norms(*self.layout, span_of(values), n_threads); }));
 }
 
-double settled(const BoundRectangles &self, std::int64_t rectangle, OptionalDoubles s, double a_of_m, double a_of_s,
+double settled(const BoundRectangles &self, Index rectangle, OptionalDoubles s, double a_of_m, double a_of_s,
                double y_of_m, double y_of_s, Writable<double> a, Writable<double> y) {
     require(rectangle >= 0 && rectangle < self.layout->size(), "there is no such rectangle");
     self.check_entries(a, "a");
@@ -205,7 +204,7 @@ double settled(const BoundRectangles &self, std::int64_t rectangle, OptionalDoub
 }
 
 /// One array for each of the sums, by rectangle.
-auto sums(const BoundRectangles &self, Doubles z, Doubles alpha, Doubles a, Doubles y, Doubles rho,
+auto sums(const BoundRectangles &self, DoubleArray z, DoubleArray alpha, DoubleArray a, DoubleArray y, DoubleArray rho,
                int n_threads) {
     self.check(z, y, rho);
     self.check_entries(alpha, "alpha");

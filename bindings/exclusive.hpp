@@ -1,9 +1,8 @@
 // Objects that one call at a time may use.
 #pragma once
 #include <atomic>
-#include <stdexcept>
-#include <string>
-#include <utility>
+
+#include "basics.hpp"
 
 /// A T, and whether a call is at work on it.
 ///

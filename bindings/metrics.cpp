@@ -6,12 +6,12 @@
 
 namespace {
 
-auto concordance(Integers offsets, Levels32 levels, Doubles scores, Doubles weight) {
+auto concordance(IntegerArray offsets, LevelArray levels, DoubleArray scores, DoubleArray weight) {
     const std::size_t n_rows = levels.shape(0);
     check_offsets(span_of(offsets), n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
-    require_length(weight.shape(0), std::int64_t(n_rows), "weight");
-    check_indices(span_of(levels), std::int64_t(n_rows), "a level is out of range");
+    require_length(weight.shape(0), Index(n_rows), "weight");
+    check_indices(span_of(levels), Index(n_rows), "a level is out of range");
     const Concordance found = unlocked([&] {
         return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
     });
@@ -19,31 +19,31 @@ auto concordance(Integers offsets, Levels32 levels, Doubles scores, Doubles weig
 }
 
 /// A list holds rows of its query only.
-void check_ranked(std::span<const std::int64_t> n_ranked, std::span<const std::int64_t> offsets) {
-    require_length(n_ranked.size(), std::int64_t(offsets.size()) - 1, "n_ranked");
+void check_ranked(std::span<const Index> n_ranked, std::span<const Index> offsets) {
+    require_length(n_ranked.size(), Index(offsets.size()) - 1, "n_ranked");
     for (std::size_t q = 0; q < n_ranked.size(); ++q)
         if (n_ranked[q] < 0 || n_ranked[q] > offsets[q + 1] - offsets[q])
             throw std::invalid_argument("a query has more ranked rows than rows");
 }
 
-auto censored_concordance_of(Integers offsets, Vector<bool> event, Doubles time, Doubles risk, double tolerance) {
+auto censored_concordance_of(IntegerArray offsets, Vector<bool> event, DoubleArray time, DoubleArray risk, double tolerance) {
     check_offsets(span_of(offsets), time.shape(0));
     const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
-    require_length(event.shape(0), std::int64_t(time.shape(0)), "event");
+    require_length(event.shape(0), Index(time.shape(0)), "event");
     const CensoredCounts counts = unlocked([&] {
         return censored_concordance(span_of(offsets), span_of(event), times, risks, tolerance);
     });
     return std::make_tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
 }
 
-auto evaluate_queries_of(Doubles labels, Doubles scores, Integers offsets, OptionalOrder order, Levels32 levels,
-                         Levels32 n_levels, std::optional<Integers> docid, std::optional<Integers> n_ranked,
+auto evaluate_queries_of(DoubleArray labels, DoubleArray scores, IntegerArray offsets, OptionalOrder order, LevelArray levels,
+                         LevelArray n_levels, std::optional<IntegerArray> docid, std::optional<IntegerArray> n_ranked,
                          const std::vector<Measure> &measures, Ties ties, bool with_pairs, bool with_rows,
                          int n_threads) {
     const std::size_t n_rows = labels.shape(0);
     const QueryView queries = checked_queries(offsets, order, n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
-    require_length(docid, std::int64_t(n_rows), "docid");
+    require_length(docid, Index(n_rows), "docid");
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (n_ranked) check_ranked(span_of(*n_ranked), span_of(offsets));
     const RankInput input{queries,           span_of(labels), own,              span_of(levels),
@@ -54,15 +54,15 @@ auto evaluate_queries_of(Doubles labels, Doubles scores, Integers offsets, Optio
     return to_tuple(std::move(found.values), std::move(found.means), std::move(found.pairs), std::move(found.rows));
 }
 
-auto ranks_within_queries_of(Doubles scores, Integers offsets, OptionalOrder order, int n_threads) {
+auto ranks_within_queries_of(DoubleArray scores, IntegerArray offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, scores.shape(0));
     const std::vector<double> own = checked_scores(scores, scores.shape(0));
-    return filled(std::vector<std::int64_t>(scores.shape(0)), [&](auto ranks) {
+    return filled(std::vector<Index>(scores.shape(0)), [&](auto ranks) {
         ranks_within_queries(queries, own, n_threads, ranks);
     });
 }
 
-Measure new_measure(Kind kind, std::int64_t k, Gain gain, Discount discount, double relevant_from, double y_max,
+Measure new_measure(Kind kind, Index k, Gain gain, Discount discount, double relevant_from, double y_max,
                     double empty, bool short_is_zero, bool reachable, bool step_precision, double persistence) {
     if (k < 0) throw std::invalid_argument("k must be >= 0");
     return {kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero, reachable, step_precision, persistence};

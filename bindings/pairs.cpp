@@ -41,19 +41,19 @@ void bind_curved(nb::class_<Point> &c) {
     def_members(c, {"inner_slacks", "total_curvature", "value_error", "slacks_error", "dual_error", "gradient_error"},
                 &Point::inner_slacks, &Point::total_curvature, &Point::value_error, &Point::slacks_error,
                 &Point::dual_error, &Point::gradient_error);
-    def(c, "multiply", [](const Point &point, Doubles v, int n_threads) {
-        require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
+    def(c, "multiply", [](const Point &point, DoubleArray v, int n_threads) {
+        require_length(v.shape(0), Index(point.gradient.size()), "v");
         return filled(std::vector<double>(v.shape(0)), [&](auto out) { point.multiply(span_of(v), out, n_threads); });
     }, {"v"}, nb::arg("n_threads") = 1);
 }
 
 // ---- all pairs of queries ---------------------------------------------------------------------
 
-BoundProblem pair_problem(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles row_weight,
+BoundProblem pair_problem(IntegerArray offsets, LevelArray levels, LevelArray n_levels, OptionalDoubles row_weight,
                           OptionalDoubles query_weight, OptionalDoubles gain, bool adjacent) {
     check_queries(offsets, levels, n_levels);
-    require_lengths(std::int64_t(levels.shape(0)), {"row_weight", "gain"}, row_weight, gain);
-    require_length(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
+    require_lengths(Index(levels.shape(0)), {"row_weight", "gain"}, row_weight, gain);
+    require_length(query_weight, Index(n_levels.shape(0)), "query_weight");
     for (std::size_t q = 0; q < n_levels.shape(0); ++q)
         require(offsets(q + 1) - offsets(q) <= INT32_MAX, "a query has more than 2^31 - 1 rows");
     BoundProblem bound;
@@ -67,7 +67,7 @@ BoundProblem pair_problem(Integers offsets, Levels32 levels, Levels32 n_levels, 
     return bound;
 }
 
-PairPoint pair_point(const BoundProblem &problem, const std::string &loss, double epsilon, Doubles z,
+PairPoint pair_point(const BoundProblem &problem, const std::string &loss, double epsilon, DoubleArray z,
                      const PairPoint *near, int n_threads) {
     const PairProblem &pairs = problem.checked(z);
     require(!near || near->problem().offsets.data() == pairs.offsets.data(), "near is a point of another problem");
@@ -75,7 +75,7 @@ PairPoint pair_point(const BoundProblem &problem, const std::string &loss, doubl
     return unlocked([&] { return PairPoint(pairs, kind, span_of(z), near, n_threads); });
 }
 
-auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPoint &point, Doubles v, int n_threads) {
+auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPoint &point, DoubleArray v, int n_threads) {
     const Positions x(rows, order);
     require_length(point.gradient.size(), x.size(), "the point");
     require_length(v.shape(0), n_columns(rows.rows), "v");
@@ -102,8 +102,8 @@ void bind_queries(nb::module_ &m) {
 
 // ---- pairs listed one by one ------------------------------------------------------------------
 
-PreferenceList preference_list(Integers winners, Integers losers, OptionalDoubles weight, std::int64_t n_rows) {
-    const auto n = std::int64_t(winners.shape(0));
+PreferenceList preference_list(IntegerArray winners, IntegerArray losers, OptionalDoubles weight, Index n_rows) {
+    const auto n = Index(winners.shape(0));
     require_lengths(n, {"losers", "weight"}, losers, weight);
     if (n_rows < 0) throw std::invalid_argument("n_rows is negative");
     for (const auto &side : {span_of(winners), span_of(losers)})
@@ -111,7 +111,7 @@ PreferenceList preference_list(Integers winners, Integers losers, OptionalDouble
     return unlocked([&] { return PreferenceList(span_of(winners), span_of(losers), span_of(weight), n_rows); });
 }
 
-PreferencePoint preference_point(const PreferenceList &list, const std::string &loss, double epsilon, Doubles z,
+PreferencePoint preference_point(const PreferenceList &list, const std::string &loss, double epsilon, DoubleArray z,
                                  int n_threads) {
     require_length(z.shape(0), list.n_rows(), "z");
     const PairLoss kind = pair_loss(loss, epsilon);
@@ -137,20 +137,20 @@ struct BoundSwaps {
 };
 
 /// Copies of all arrays: what is checked stays as it was.
-BoundSwaps swap_problem(Integers offsets, Levels32 depth, Doubles gain, Doubles first, Doubles second, Doubles factor,
+BoundSwaps swap_problem(IntegerArray offsets, LevelArray depth, DoubleArray gain, DoubleArray first, DoubleArray second, DoubleArray factor,
                         OptionalDoubles weight) {
-    const auto n_rows = std::int64_t(gain.shape(0));
+    const auto n_rows = Index(gain.shape(0));
     require_lengths(n_rows, {"first", "second", "factor", "weight"}, first, second, factor, weight);
     SwapProblem problem{own_copy(offsets), own_copy(depth), own_copy(gain), own_copy(first), own_copy(second),
                         own_copy(factor), own_copy(weight)};
     check_offsets(problem.offsets, std::size_t(n_rows));
     require_length(problem.depth.size(), problem.n_queries(), "depth");
-    for (std::int64_t q = 0; q < problem.n_queries(); ++q)
+    for (Index q = 0; q < problem.n_queries(); ++q)
         require(problem.depth[q] >= 0 && problem.depth[q] <= problem.length(q), "a depth is not within its query");
     return {std::make_shared<const SwapProblem>(std::move(problem))};
 }
 
-SwapPoint swap_point(const BoundSwaps &swaps, const std::string &loss, double epsilon, Doubles z, int n_threads) {
+SwapPoint swap_point(const BoundSwaps &swaps, const std::string &loss, double epsilon, DoubleArray z, int n_threads) {
     require_length(z.shape(0), swaps.problem->n_rows(), "z");
     const PairLoss kind = pair_loss(loss, epsilon);
     return unlocked([&] { return SwapPoint(swaps.problem, kind, span_of(z), n_threads); });
@@ -173,7 +173,7 @@ void bind_swaps(nb::module_ &m) {
 
 using published::PublishedPoint;
 
-PublishedPoint published_point(const BoundProblem &problem, Doubles z, const std::string &counting) {
+PublishedPoint published_point(const BoundProblem &problem, DoubleArray z, const std::string &counting) {
     const PairProblem &pairs = problem.checked(z);
     check_published(pairs);
     const published::Count count = published::counting(counting);
@@ -188,8 +188,8 @@ PreferenceList explicit_pairs(const BoundProblem &problem) {
 void bind_published(nb::module_ &m) {
     auto point = point_class<PublishedPoint>(m, "PublishedPoint",
                                              "Pair loss at given scores by a published way of counting.");
-    def(point, "multiply", [](const PublishedPoint &self, Doubles v) {
-        require_length(v, std::int64_t(self.gradient.size()), "v");
+    def(point, "multiply", [](const PublishedPoint &self, DoubleArray v) {
+        require_length(v, Index(self.gradient.size()), "v");
         return filled(std::vector<double>(v.shape(0)), [&](auto out) { self.multiply(span_of(v), out); });
     }, {"v"});
     point.def_prop_ro("hinge_gradient", [](nb::handle_t<PublishedPoint> self) {

@@ -12,13 +12,13 @@ struct BoundProblem {
     BoundProblem &operator=(const BoundProblem &) = delete;
 
     PairProblem problem;
-    std::vector<std::int64_t> offsets;
+    std::vector<Index> offsets;
     std::vector<std::int32_t> n_levels, by_level;
     nb::object keep_alive;
 
     /// Python may write to the levels, which are too many to copy: a point looks at them once, when it is
     /// made, and they are checked then.
-    const PairProblem &checked(const Doubles &z, const char *name = "z") const {
+    const PairProblem &checked(const DoubleArray &z, const char *name = "z") const {
         require_length(z.shape(0), problem.n_rows(), name);
         check_levels(problem.levels, offsets, n_levels);
         return problem;

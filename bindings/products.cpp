@@ -8,7 +8,7 @@
 
 namespace {
 
-auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads) {
+auto scores(const BoundRows &rows, DoubleArray w, OptionalOrder order, int n_threads) {
     require_length(w.shape(0), n_columns(rows.rows), "w");
     const Positions x(rows, order);
     // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
@@ -18,7 +18,7 @@ auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads
     });
 }
 
-auto gradient(const BoundRows &rows, Doubles r, OptionalOrder order, int n_threads) {
+auto gradient(const BoundRows &rows, DoubleArray r, OptionalOrder order, int n_threads) {
     const Positions x(rows, order);
     require_length(r.shape(0), x.size(), "r");
     return filled(std::vector<double>(n_columns(rows.rows)), [&](auto out) {
@@ -26,21 +26,21 @@ auto gradient(const BoundRows &rows, Doubles r, OptionalOrder order, int n_threa
     });
 }
 
-nb::object cholesky_factor_of(Doubles matrix, std::int64_t n) {
+nb::object cholesky_factor_of(DoubleArray matrix, Index n) {
     check_square(matrix, n, "matrix");
     std::vector<double> factor = own_copy(matrix);
     const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
     return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
 }
 
-auto cholesky_solution(Doubles factor, std::int64_t n, Doubles b) {
+auto cholesky_solution(DoubleArray factor, Index n, DoubleArray b) {
     check_square(factor, n, "factor");
     require_length(b.shape(0), n, "b");
     return filled(own_copy(b), [&](auto x) { cholesky_solve(span_of(factor), n, x); });
 }
 
-auto sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
-    require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+auto sum_of_scaled(DoubleArray x, double a, DoubleArray y, int n_threads) {
+    require_length(y.shape(0), Index(x.shape(0)), "y");
     return filled(PageArray<double>(x.shape(0), PageArray<double>::huge), [&](auto out) {
         add_scaled(span_of(x), a, span_of(y), out, n_threads);
     });
@@ -50,11 +50,11 @@ auto sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
 
 /// Functions whose arrays belong together; the knots ascend, as Python has checked.
 struct BoundCurves {
-    Integers feature, offsets;
-    Doubles knots, values, slopes;
+    IntegerArray feature, offsets;
+    DoubleArray knots, values, slopes;
 
-    Curves view(std::int64_t n_columns) const {
-        const auto n = std::int64_t(feature.shape(0)), n_knots = std::int64_t(knots.shape(0));
+    Curves view(Index n_columns) const {
+        const auto n = Index(feature.shape(0)), n_knots = Index(knots.shape(0));
         require_length(offsets.shape(0), n + 1, "offsets");
         check_offsets(span_of(offsets), knots.shape(0));
         require_lengths(n_knots + n, {"values", "slopes"}, values, slopes);
@@ -83,14 +83,14 @@ struct BoundPieces {
 
     BoundPieces(const BoundCurves &curves, const BoundRows &rows, int n_threads) : bound(curves), x(rows) {
         const Curves known = bound.view(n_columns(x.rows));
-        for (std::int64_t c = 0; c < known.size(); ++c)
+        for (Index c = 0; c < known.size(); ++c)
             require(known.offsets[c + 1] - known.offsets[c] <= 255, "a curve has more than 255 knots");
         pieces.resize(n_rows(x.rows) * known.size());
         unlocked([&] { find_pieces(x.rows, known, pieces.data(), n_threads); });
     }
 };
 
-auto piece_scores(const BoundPieces &at, Doubles values, Doubles slopes, Doubles lines, OptionalOrder order,
+auto piece_scores(const BoundPieces &at, DoubleArray values, DoubleArray slopes, DoubleArray lines, OptionalOrder order,
                   int n_threads) {
     const BoundCurves bound{at.bound.feature, at.bound.offsets, at.bound.knots, values, slopes};
     const Curves curves = bound.view(n_columns(at.x.rows));
@@ -101,7 +101,7 @@ auto piece_scores(const BoundPieces &at, Doubles values, Doubles slopes, Doubles
     });
 }
 
-auto piece_slopes(const BoundPieces &at, Doubles r, OptionalOrder order, int n_threads) {
+auto piece_slopes(const BoundPieces &at, DoubleArray r, OptionalOrder order, int n_threads) {
     const Curves curves = at.bound.view(n_columns(at.x.rows));
     const Positions x(at.x, order);
     require_length(r.shape(0), x.size(), "r");
@@ -130,14 +130,14 @@ void check_columns(const BoundRows &a, const BoundRows &b) {
 
 auto kernel_matrix_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, int n_threads) {
     check_columns(a, b);
-    const std::int64_t n_a = n_rows(a.rows), n_b = n_rows(b.rows);
-    if (n_b > 0 && n_a > (std::int64_t(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
+    const Index n_a = n_rows(a.rows), n_b = n_rows(b.rows);
+    if (n_b > 0 && n_a > (Index(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
     return filled(PageArray<double>(n_a * n_b, PageArray<double>::huge), [&](auto out) {
         kernel_matrix(f, a.rows, b.rows, out, n_threads);
     });
 }
 
-auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, Doubles v, int n_threads) {
+auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, DoubleArray v, int n_threads) {
     check_columns(a, b);
     require_length(v.shape(0), n_rows(b.rows), "v");
     return filled(std::vector<double>(n_rows(a.rows)), [&](auto out) {
@@ -145,10 +145,10 @@ auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundR
     });
 }
 
-auto symmetric_product_of(Matrix<double> q, Doubles v, int n_threads) {
+auto symmetric_product_of(Matrix<double> q, DoubleArray v, int n_threads) {
     require(q.shape(0) == q.shape(1), "the matrix is not square");
     require(q.shape(0) <= 1 || q.stride(1) == 1, "rows must be contiguous");
-    require_length(v.shape(0), std::int64_t(q.shape(0)), "v");
+    require_length(v.shape(0), Index(q.shape(0)), "v");
     return filled(std::vector<double>(v.shape(0)), [&](auto out) {
         symmetric_product(q.data(), q.stride(0), span_of(v), out, n_threads);
     });
@@ -173,8 +173,8 @@ void bind_kernels(nb::module_ &m) {
 
 void bind_curves(nb::module_ &m) {
     nb::class_<BoundCurves> curves(m, "Curves", "Functions of one feature each, linear between knots.");
-    def(curves, "__init__", [](BoundCurves *self, Integers feature, Integers offsets, Doubles knots, Doubles values,
-                               Doubles slopes) {
+    def(curves, "__init__", [](BoundCurves *self, IntegerArray feature, IntegerArray offsets, DoubleArray knots, DoubleArray values,
+                               DoubleArray slopes) {
         new (self) BoundCurves{feature, offsets, knots, values, slopes};
     }, {"feature", "offsets", "knots", "values", "slopes"});
     def(curves, "columns", &curve_columns, {"rows", "n_threads"},
@@ -201,9 +201,9 @@ void bind_products(nb::module_ &m) {
     def(m, "cholesky_factor", &cholesky_factor_of, {"matrix", "n"}, "The factor, or None if not positive definite.");
     def(m, "cholesky_solve", &cholesky_solution, {"factor", "n", "b"});
     def(m, "add_scaled", &sum_of_scaled, {"x", "a", "y", "n_threads"}, "x + a y.");
-    def(m, "dot", [](Doubles x, Doubles y) {
-        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
-        return simd().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
+    def(m, "dot", [](DoubleArray x, DoubleArray y) {
+        require_length(y.shape(0), Index(x.shape(0)), "y");
+        return simd().dot_vectors(Index(x.shape(0)), x.data(), y.data());
     }, {"x", "y"}, "Inner product on one thread, the same bits whatever BLAS does.");
     m.attr("LONG_QUERY") = long_query;
     m.def("instruction_set", [] { return simd().name; }, "The vector kernels in use.");

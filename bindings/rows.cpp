@@ -13,16 +13,16 @@ template <class Value>
 BoundRows dense_rows(Matrix<Value> x) {
     // NumPy gives arrays without elements strides of 0.
     require(x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1, "rows must be contiguous");
-    const auto n_rows = std::int64_t(x.shape(0)), n_columns = std::int64_t(x.shape(1));
-    const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
+    const auto n_rows = Index(x.shape(0)), n_columns = Index(x.shape(1));
+    const Index stride = n_rows > 1 ? x.stride(0) : n_columns;
     return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
 }
 
 template <class Value>
-BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, Integers offsets, std::int64_t n_columns,
-                   std::int64_t n_checked) {
+BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, IntegerArray offsets, Index n_columns,
+                   Index n_checked) {
     unlocked([&] { check_csr(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked); });
-    const auto n_rows = std::int64_t(offsets.shape(0)) - 1;
+    const auto n_rows = Index(offsets.shape(0)) - 1;
     return {CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
             nb::make_tuple(values, columns, offsets)};
 }
@@ -57,14 +57,14 @@ nb::dict scan(const BoundRows &x, OptionalDoubles weight, int n_threads) {
 }
 
 /// What lies outside of a range, by the names of ColumnStrays.
-nb::dict strays(const BoundRows &x, Doubles floor, Doubles ceiling, int n_threads) {
+nb::dict strays(const BoundRows &x, DoubleArray floor, DoubleArray ceiling, int n_threads) {
     require_lengths(n_columns(x.rows), {"floor", "ceiling"}, floor, ceiling);
     ColumnStrays found = unlocked([&] { return find_strays(x.rows, span_of(floor), span_of(ceiling), n_threads); });
     return named_arrays({"n_outside", "excess", "worst", "worst_row", "first_missing"}, found.n_outside, found.excess,
                         found.worst, found.worst_row, found.first_missing);
 }
 
-nb::object scale_queries(const BoundRows &x, Integers offsets, OptionalOrder order, int n_threads) {
+nb::object scale_queries(const BoundRows &x, IntegerArray offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
     return cast_values(unlocked([&] {
         return divide_by_query_range(x.rows, queries.offsets, queries.order, n_threads);
@@ -86,9 +86,9 @@ TableColumn::Values typed(const AnyVector &column, std::variant<const Types *...
 }
 
 template <class Value>
-std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid, Integers first_bit,
+std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid, IntegerArray first_bit,
                                   nb::ndarray<Value, nb::ndim<2>, nb::device::cpu> out, int n_threads) {
-    const auto n_rows = std::int64_t(out.shape(0)), n_columns = std::int64_t(out.shape(1));
+    const auto n_rows = Index(out.shape(0)), n_columns = Index(out.shape(1));
     require_length(nb::len(columns), n_columns, "columns");
     require_length(nb::len(valid), n_columns, "valid");
     require_length(first_bit.shape(0), n_columns, "first_bit");
@@ -102,13 +102,13 @@ std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid
         TableColumn part{typed(held.back(), TableColumn::Values()), nullptr, first_bit(j)};
         if (!valid[j].is_none()) {
             bits.push_back(nb::cast<Bits>(valid[j], false));
-            const auto n_bits = 8 * std::int64_t(bits.back().shape(0));
+            const auto n_bits = 8 * Index(bits.back().shape(0));
             require(part.first_bit >= 0 && part.first_bit <= n_bits - n_rows, "a validity bitmap is too short");
             part.valid = bits.back().data();
         }
         parts.push_back(part);
     }
-    const std::int64_t stride = n_rows > 1 ? out.stride(0) : n_columns;
+    const Index stride = n_rows > 1 ? out.stride(0) : n_columns;
     const Specials seen = unlocked([&] {
         return interleave_columns<Value>(parts, n_rows, out.data(), stride, n_threads);
     });
@@ -124,25 +124,25 @@ void bind_interleave(nb::module_ &m) {
 
 // ---- queries ----------------------------------------------------------------------------------
 
-auto factorize_ids(Integers ids) {
+auto factorize_ids(IntegerArray ids) {
     Codes found = unlocked([&] { return factorize(span_of(ids)); });
     return to_tuple(std::move(found.codes), std::move(found.first));
 }
 
-auto group_rows_of(Integers codes, std::int64_t n_queries) {
+auto group_rows_of(IntegerArray codes, Index n_queries) {
     require(n_queries >= 0, "n_queries must be >= 0");
     Grouping found = unlocked([&] { return group_rows(span_of(codes), n_queries); });
     return std::make_tuple(to_numpy(std::move(found.order)), to_numpy(std::move(found.offsets)), found.is_identity);
 }
 
-auto rank_levels_of(Doubles labels, Integers offsets, OptionalOrder order, int n_threads) {
+auto rank_levels_of(DoubleArray labels, IntegerArray offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, labels.shape(0));
     const std::vector<double> own = without_nan(labels, "a label");
-    Levels found = unlocked([&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
+    RankedLevels found = unlocked([&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
     return to_tuple(std::move(found.levels), std::move(found.n_levels));
 }
 
-auto count_pairs_of(Levels32 levels, Integers offsets, Levels32 n_levels) {
+auto count_pairs_of(LevelArray levels, IntegerArray offsets, LevelArray n_levels) {
     check_queries(offsets, levels, n_levels);
     return to_numpy(unlocked([&] { return count_pairs(span_of(levels), span_of(offsets), span_of(n_levels)); }));
 }

@@ -1,7 +1,6 @@
 // Random numbers, samplers of pairs, stochastic descent, and the index of the rows that are kept of a stream.
 #include <nanobind/stl/unique_ptr.h>
 
-#include <array>
 #include <chrono>
 
 #include "pair_sampler.hpp"
@@ -20,16 +19,16 @@ auto state_of(const Random &random) {
 
 void set_state(Random &random, const Vector<std::uint64_t> &words) {
     Random::State state;
-    require_length(words.shape(0), std::int64_t(state.size()), "the state of a generator");
+    require_length(words.shape(0), Index(state.size()), "the state of a generator");
     std::copy_n(words.data(), state.size(), state.begin());
     require(random.set_state(state), "a generator whose state is all zeros would give nothing but zeros");
 }
 
-void check_count(std::int64_t n, const char *name) {
+void check_count(Index n, const char *name) {
     if (n < 0) throw std::invalid_argument(std::string(name) + " must be >= 0, got " + std::to_string(n));
 }
 
-auto random_numbers(Random &random, std::int64_t n) {
+auto random_numbers(Random &random, Index n) {
     check_count(n, "n");
     std::vector<std::uint64_t> out(n);
     for (std::uint64_t &number : out) number = random.next();
@@ -40,7 +39,7 @@ auto random_numbers(Random &random, std::int64_t n) {
 
 /// Draws from pair `first` on until all are drawn or 50 ms have passed; returns how many there are then.
 std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::size_t first,
-                             std::span<std::int64_t> winners, std::span<std::int64_t> losers) {
+                             std::span<Index> winners, std::span<Index> losers) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::milliseconds(50);
     std::array<RowPair, 256> pairs;  // random numbers come pair by pair: where a piece ends leaves no trace
@@ -55,9 +54,9 @@ std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::si
     return first;
 }
 
-auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
+auto draw(const PairSampler &sampler, Random &random, Index n) {
     check_count(n, "n");
-    std::vector<std::int64_t> winners(n), losers(n);
+    std::vector<Index> winners(n), losers(n);
     Random own = random;  // others may draw from it while the GIL is let go
     // By rejection a pair may take a millisecond: Ctrl-C is answered on the way.
     for (std::size_t done = 0; done < winners.size();) {
@@ -68,10 +67,10 @@ auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
     return to_tuple(std::move(winners), std::move(losers));
 }
 
-std::unique_ptr<PairSampler> cell_sampler(Integers rows, Integers winner_first, Integers n_winners,
-                                          Integers loser_first, Integers n_losers, Doubles weights,
+std::unique_ptr<PairSampler> cell_sampler(IntegerArray rows, IntegerArray winner_first, IntegerArray n_winners,
+                                          IntegerArray loser_first, IntegerArray n_losers, DoubleArray weights,
                                           OptionalDoubles row_weights, OptionalOrder restarts) {
-    const auto n_cells = std::int64_t(weights.shape(0));
+    const auto n_cells = Index(weights.shape(0));
     require_lengths(n_cells, {"winner_first", "n_winners", "loser_first", "n_losers"}, winner_first, n_winners,
                     loser_first, n_losers);
     require(!restarts || row_weights, "restarts are of no use without row_weights");
@@ -80,40 +79,40 @@ std::unique_ptr<PairSampler> cell_sampler(Integers rows, Integers winner_first, 
         cells[c] = {winner_first(c), n_winners(c), loser_first(c), n_losers(c)};
     return unlocked([&] {
         const Cells from{span_of(rows), cells, span_of(weights)};
-        const std::int64_t start = 0;
+        const Index start = 0;
         if (!row_weights) return make_cell_sampler(from);
         return make_cell_sampler(from, {span_of(row_weights), restarts ? span_of(*restarts) : std::span(&start, 1)});
     });
 }
 
 /// The rows that the positions name may be those of a larger matrix, so only their sign can be checked.
-LeveledQueries leveled_queries(const Integers &offsets, const OptionalOrder &order, const Levels32 &levels,
-                                 const Levels32 &n_levels) {
+LeveledQueries leveled_queries(const IntegerArray &offsets, const OptionalOrder &order, const LevelArray &levels,
+                                 const LevelArray &n_levels) {
     check_queries(offsets, levels, n_levels);
-    require_length(order, std::int64_t(levels.shape(0)), "order");
+    require_length(order, Index(levels.shape(0)), "order");
     check_indices(span_of(order), INT64_MAX, "order names a row that does not exist");
     return {span_of(offsets), span_of(order), span_of(levels), span_of(n_levels)};
 }
 
-std::unique_ptr<PairSampler> level_sampler(Integers offsets, OptionalOrder order, Levels32 levels, Levels32 n_levels,
-                                           Doubles query_weight, OptionalDoubles row_weight) {
+std::unique_ptr<PairSampler> level_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels, LevelArray n_levels,
+                                           DoubleArray query_weight, OptionalDoubles row_weight) {
     const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
-    require_weights(row_weight, std::int64_t(levels.shape(0)), "row_weight");
+    require_weights(query_weight, Index(queries.n_levels.size()), "query_weight");
+    require_weights(row_weight, Index(levels.shape(0)), "row_weight");
     return unlocked([&] { return make_level_sampler(queries, span_of(query_weight), span_of(row_weight)); });
 }
 
-std::unique_ptr<PairSampler> query_level_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
-                                                 Levels32 n_levels, Doubles query_weight) {
+std::unique_ptr<PairSampler> query_level_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels,
+                                                 LevelArray n_levels, DoubleArray query_weight) {
     const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
+    require_weights(query_weight, Index(queries.n_levels.size()), "query_weight");
     return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
 }
 
-std::unique_ptr<PairSampler> rejection_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
-                                               Levels32 n_levels, std::optional<Vector<bool>> keep) {
+std::unique_ptr<PairSampler> rejection_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels,
+                                               LevelArray n_levels, std::optional<Vector<bool>> keep) {
     const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_length(keep, std::int64_t(n_levels.shape(0)), "keep");
+    require_length(keep, Index(n_levels.shape(0)), "keep");
     return unlocked([&] { return make_rejection_sampler(queries, span_of(keep)); });
 }
 
@@ -141,7 +140,7 @@ void bind_samplers(nb::module_ &m) {
 
 using BoundDescent = Exclusive<Descent>;
 
-constexpr std::int64_t most_columns = std::int64_t(1) << 40;
+constexpr Index most_columns = Index(1) << 40;
 
 /// The numbers of a learner behind its algorithm and before its updates, in the order of a state that is saved.
 constexpr double Learner::*scalars[] = {&Learner::strength, &Learner::a, &Learner::t, &Learner::square,
@@ -156,7 +155,7 @@ std::vector<double> numbers_of(const Learner &m) {
     return numbers;
 }
 
-Learner learner_of(const Doubles &numbers) {
+Learner learner_of(const DoubleArray &numbers) {
     require_length(numbers.shape(0), n_numbers, "learner");
     for (const double x : span_of(numbers))
         require(x - x == 0, "a learner's number is not finite");
@@ -172,11 +171,11 @@ Learner learner_of(const Doubles &numbers) {
     if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0))
         throw std::invalid_argument("a learner's number is negative");
     require(n_updates >= 0 && n_updates <= 0x1p53, "a count is out of range");
-    m.n_updates = std::int64_t(n_updates);
+    m.n_updates = Index(n_updates);
     return m;
 }
 
-Descent new_descent(std::int64_t n_columns, const std::vector<Doubles> &learners, int average) {
+Descent new_descent(Index n_columns, const std::vector<DoubleArray> &learners, int average) {
     if (n_columns < 0 || n_columns > most_columns)
         throw std::invalid_argument("n_columns must lie in [0, 2^40], got " + std::to_string(n_columns));
     require(!learners.empty(), "there is no learner");
@@ -186,7 +185,7 @@ Descent new_descent(std::int64_t n_columns, const std::vector<Doubles> &learners
     return Descent(n_columns, checked, Average(average));
 }
 
-void check_model(const Descent &descent, std::int64_t model) {
+void check_model(const Descent &descent, Index model) {
     if (model < 0 || model >= descent.n_models())
         throw std::invalid_argument("there is no model " + std::to_string(model));
 }
@@ -198,7 +197,7 @@ void check_columns(const Descent &descent, const BoundRows &rows) {
                                     " columns, the weights " + std::to_string(descent.n_columns()));
 }
 
-void run(BoundDescent &self, const BoundRows &rows, const PairSampler &sampler, Random &random, std::int64_t n_steps,
+void run(BoundDescent &self, const BoundRows &rows, const PairSampler &sampler, Random &random, Index n_steps,
          int n_threads) {
     const auto descent = self.use();
     check_columns(*descent, rows);
@@ -211,14 +210,14 @@ void run(BoundDescent &self, const BoundRows &rows, const PairSampler &sampler, 
     random = own;
 }
 
-void step(BoundDescent &self, const BoundRows &rows, Integers winners, Integers losers, int n_threads) {
+void step(BoundDescent &self, const BoundRows &rows, IntegerArray winners, IntegerArray losers, int n_threads) {
     const auto descent = self.use();
     check_columns(*descent, rows);
-    require_length(losers.shape(0), std::int64_t(winners.shape(0)), "losers");
+    require_length(losers.shape(0), Index(winners.shape(0)), "losers");
     std::vector<RowPair> pairs(winners.shape(0));
     for (std::size_t k = 0; k < pairs.size(); ++k) {
         pairs[k] = {winners(k), losers(k)};
-        for (const std::int64_t row : {pairs[k].winner, pairs[k].loser})
+        for (const Index row : {pairs[k].winner, pairs[k].loser})
             if (row < 0 || row >= n_rows(rows.rows))
                 throw std::invalid_argument("pair " + std::to_string(k) + " names row " +
                                             std::to_string(row) + ", which does not exist");
@@ -226,20 +225,20 @@ void step(BoundDescent &self, const BoundRows &rows, Integers winners, Integers 
     unlocked([&] { descent->step(rows.rows, pairs, n_threads); });
 }
 
-auto model_weights(BoundDescent &self, std::int64_t model) {
+auto model_weights(BoundDescent &self, Index model) {
     const auto descent = self.use();
     check_model(*descent, model);
     return filled(std::vector<double>(descent->n_columns()), [&](auto out) { descent->weights(model, out); });
 }
 
-void become(BoundDescent &self, std::int64_t model, Doubles learner, Doubles w) {
+void become(BoundDescent &self, Index model, DoubleArray learner, DoubleArray w) {
     const auto descent = self.use();
     check_model(*descent, model);
     require_length(w.shape(0), descent->n_columns(), "w");
     descent->become(model, learner_of(learner), span_of(w));
 }
 
-nb::tuple kept(BoundDescent &self, std::int64_t model) {
+nb::tuple kept(BoundDescent &self, Index model) {
     const auto descent = self.use();
     check_model(*descent, model);
     Descent::Vectors vectors = descent->vectors(model);
@@ -247,7 +246,7 @@ nb::tuple kept(BoundDescent &self, std::int64_t model) {
                           to_numpy(std::move(vectors.z)));
 }
 
-void restore(BoundDescent &self, std::int64_t model, Doubles learner, Doubles v, Doubles z) {
+void restore(BoundDescent &self, Index model, DoubleArray learner, DoubleArray v, DoubleArray z) {
     const auto descent = self.use();
     check_model(*descent, model);
     require_length(v.shape(0), descent->n_columns(), "v");
@@ -255,20 +254,20 @@ void restore(BoundDescent &self, std::int64_t model, Doubles learner, Doubles v,
     descent->restore(model, learner_of(learner), {own_copy(v), own_copy(z)});
 }
 
-void grow(BoundDescent &self, std::int64_t n_columns) {
+void grow(BoundDescent &self, Index n_columns) {
     if (n_columns > most_columns)
         throw std::invalid_argument("n_columns must be at most 2^40, got " + std::to_string(n_columns));
     self.use()->grow(n_columns);
 }
 
-void set_n_steps(BoundDescent &self, std::int64_t n) {
+void set_n_steps(BoundDescent &self, Index n) {
     check_count(n, "n_steps");
     self.use()->set_n_steps(n);
 }
 
 void bind_descent(nb::module_ &m) {
     nb::class_<BoundDescent> c(m, "Descent", "Models that learn from one stream of pairs.");
-    def(c, "__init__", [](BoundDescent *self, std::int64_t n_columns, const std::vector<Doubles> &learners, int average) {
+    def(c, "__init__", [](BoundDescent *self, Index n_columns, const std::vector<DoubleArray> &learners, int average) {
         new (self) BoundDescent(new_descent(n_columns, learners, average), "Descent");
     }, {"n_columns", "learners", "average"});
     c.def_prop_ro("n_columns", [](BoundDescent &self) { return self.use()->n_columns(); });
@@ -287,30 +286,30 @@ void bind_descent(nb::module_ &m) {
 
 using BoundIndex = Exclusive<StreamIndex>;
 
-void check_stream_rows(const Integers &ids, const Doubles &labels, const Integers &sizes) {
-    require_lengths(std::int64_t(ids.shape(0)), {"labels", "sizes"}, labels, sizes);
+void check_stream_rows(const IntegerArray &ids, const DoubleArray &labels, const IntegerArray &sizes) {
+    require_lengths(Index(ids.shape(0)), {"labels", "sizes"}, labels, sizes);
     // So that no sum of sizes overflows.
-    for (const std::int64_t size : span_of(sizes))
+    for (const Index size : span_of(sizes))
         if (size < 0 || size > INT32_MAX)
             throw std::invalid_argument("the size of a row must lie in [0, 2^31), got " + std::to_string(size));
 }
 
 /// Positions are numbers of 32 bits.
-void check_n_rows(std::int64_t n_rows) {
+void check_n_rows(Index n_rows) {
     if (n_rows < 0 || n_rows > INT32_MAX)
         throw std::invalid_argument("a buffer holds at most 2147483647 rows, got " + std::to_string(n_rows));
 }
 
-void check_bounds(std::int64_t rows_per_level, std::int64_t rows_per_query) {
+void check_bounds(Index rows_per_level, Index rows_per_query) {
     if (rows_per_level < 1 || rows_per_query < 1)
         throw std::invalid_argument("rows_per_level and rows_per_query must be >= 1");
 }
 
 /// (order, winner_begin, winner_end, loser_begin, loser_end, query, n_pairs)
-auto add_rows(BoundIndex &self, Integers ids, Doubles labels, Integers sizes) {
+auto add_rows(BoundIndex &self, IntegerArray ids, DoubleArray labels, IntegerArray sizes) {
     const auto index = self.use();
     check_stream_rows(ids, labels, sizes);
-    check_n_rows(index->n_used() + std::int64_t(ids.shape(0)));
+    check_n_rows(index->n_used() + Index(ids.shape(0)));
     const std::vector<double> own = without_nan(labels, "a label");
     PairCells cells = unlocked([&] { return index->add(span_of(ids), own, span_of(sizes)); });
     return std::tuple_cat(to_tuple(std::move(cells.order), std::move(cells.winner_begin), std::move(cells.winner_end),
@@ -326,11 +325,11 @@ auto index_state(BoundIndex &self) {
                                    std::move(state.recency)), std::make_tuple(state.n_forgotten));
 }
 
-BoundIndex restored(std::int64_t rows_per_level, std::int64_t rows_per_query, Integers ids, Doubles labels,
-                    Integers sizes, Integers recency, std::int64_t n_forgotten) {
+BoundIndex restored(Index rows_per_level, Index rows_per_query, IntegerArray ids, DoubleArray labels,
+                    IntegerArray sizes, IntegerArray recency, Index n_forgotten) {
     check_bounds(rows_per_level, rows_per_query);
     check_stream_rows(ids, labels, sizes);
-    check_n_rows(std::int64_t(ids.shape(0)));
+    check_n_rows(Index(ids.shape(0)));
     const StreamIndex::State state{.ids = own_copy(ids), .sizes = own_copy(sizes), .recency = own_copy(recency),
                                    .labels = without_nan(labels, "a label"), .n_forgotten = n_forgotten};
     return BoundIndex(StreamIndex::restore(rows_per_level, rows_per_query, state), "StreamIndex");
@@ -338,20 +337,20 @@ BoundIndex restored(std::int64_t rows_per_level, std::int64_t rows_per_query, In
 
 void bind_stream(nb::module_ &m) {
     nb::class_<BoundIndex> c(m, "StreamIndex", "Which rows of a stream are kept, and the pairs that new ones make.");
-    def(c, "__init__", [](BoundIndex *self, std::int64_t rows_per_level, std::int64_t rows_per_query) {
+    def(c, "__init__", [](BoundIndex *self, Index rows_per_level, Index rows_per_query) {
         check_bounds(rows_per_level, rows_per_query);
         new (self) BoundIndex(StreamIndex(rows_per_level, rows_per_query), "StreamIndex");
     }, {"rows_per_level", "rows_per_query"});
     def(c, "add", &add_rows, {"ids", "labels", "sizes"},
         "(order, winner_begin, winner_end, loser_begin, loser_end, query, n_pairs): the cells of "
         "the pairs with at least one of the rows.");
-    def(c, "reserve", [](BoundIndex &self, std::int64_t n_rows) {
+    def(c, "reserve", [](BoundIndex &self, Index n_rows) {
         check_n_rows(n_rows);
         self.use()->reserve(n_rows);
     }, {"n_rows"});
-    def(c, "touch", [](BoundIndex &self, Integers ids) { self.use()->touch(span_of(ids)); }, {"ids"},
+    def(c, "touch", [](BoundIndex &self, IntegerArray ids) { self.use()->touch(span_of(ids)); }, {"ids"},
         "Mark queries as seen now.");
-    def(c, "evict", [](BoundIndex &self, std::int64_t max_rows, std::int64_t max_size) {
+    def(c, "evict", [](BoundIndex &self, Index max_rows, Index max_size) {
         self.use()->evict(max_rows, max_size);
     }, {"max_rows", "max_size"}, "Forget the queries seen least recently until the rest is within both bounds.");
     c.def("compact", [](BoundIndex &self) { return to_numpy(self.use()->compact()); },

@@ -23,7 +23,7 @@ std::string_view chars_of(const Text &text) {
 template <class Value>
 class TextParser {
 public:
-    TextParser(std::int64_t lowest, std::int64_t highest) : range{lowest, highest} {}
+    TextParser(Index lowest, Index highest) : range{lowest, highest} {}
 
     svmlight::Piece parse(Text text) {
         nb::gil_scoped_release release;
@@ -50,17 +50,17 @@ private:
 
 /// The rows of all pieces. Every function that fills arrays asks for them: no piece is None, and none is
 /// there twice, since filling takes the memory of a piece.
-std::int64_t rows_of(const PieceList &pieces) {
+Index rows_of(const PieceList &pieces) {
     PieceList sorted = pieces;
     std::sort(sorted.begin(), sorted.end());
     require(sorted.empty() || sorted.front() != nullptr, "a piece is None");
     require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a piece is listed twice");
-    std::int64_t n = 0;
+    Index n = 0;
     for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
     return n;
 }
 
-void check_columns(const PieceList &pieces, std::int64_t n_columns, std::int64_t base) {
+void check_columns(const PieceList &pieces, Index n_columns, Index base) {
     if (base < 0) throw std::invalid_argument("base must be >= 0, got " + std::to_string(base));
     for (const svmlight::Piece *piece : pieces)
         if (piece->n_entries > 0 && (piece->lowest < base || piece->highest - base >= n_columns))
@@ -69,8 +69,8 @@ void check_columns(const PieceList &pieces, std::int64_t n_columns, std::int64_t
 
 template <class Value>
 void fill_dense_of(const PieceList &pieces, nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu> x,
-                   std::int64_t base, int n_threads) {
-    const auto n_columns = std::int64_t(x.shape(1));
+                   Index base, int n_threads) {
+    const auto n_columns = Index(x.shape(1));
     require_length(x.shape(0), rows_of(pieces), "x");
     check_columns(pieces, n_columns, base);
     unlocked([&] { svmlight::fill_dense<Value>(pieces, x.data(), n_columns, base, n_threads); });
@@ -78,9 +78,9 @@ void fill_dense_of(const PieceList &pieces, nb::ndarray<Value, nb::ndim<2>, nb::
 
 template <class Value>
 void fill_csr_of(const PieceList &pieces, Writable<Value> values, Writable<std::int32_t> columns,
-                 Writable<std::int64_t> offsets, std::int64_t n_columns, std::int64_t base, int n_threads) {
+                 Writable<Index> offsets, Index n_columns, Index base, int n_threads) {
     require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
-    std::int64_t n_entries = 0;
+    Index n_entries = 0;
     for (const svmlight::Piece *piece : pieces) n_entries += piece->n_entries;
     require_length(values.shape(0), n_entries, "values");
     require_length(columns.shape(0), n_entries, "columns");
@@ -100,25 +100,25 @@ void bind_fill(nb::module_ &m, const char *name, const char *what, Result (*fill
 }
 
 /// Ids as bytes: they may be in any encoding.
-nb::list tokens_between(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+nb::list tokens_between(const svmlight::QueryTable &table, Index first, Index last) {
     nb::list ids;
-    for (std::int64_t q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
+    for (Index q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
     return ids;
 }
 
-nb::list fill_query_codes_of(const PieceList &pieces, Writable<std::int64_t> codes) {
+nb::list fill_query_codes_of(const PieceList &pieces, Writable<Index> codes) {
     require_length(codes.shape(0), rows_of(pieces), "codes");
     const svmlight::QueryTable distinct = svmlight::fill_query_codes(pieces, codes.data());
     return tokens_between(distinct, 0, distinct.size());
 }
 
-void fill_comments_of(const PieceList &pieces, Writable<std::uint8_t> text, Writable<std::int64_t> offsets) {
+void fill_comments_of(const PieceList &pieces, Writable<std::uint8_t> text, Writable<Index> offsets) {
     require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
     require_length(text.shape(0), svmlight::comment_bytes(pieces), "text");
     svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
 }
 
-std::tuple<std::int64_t, std::int64_t, std::string> as_tuple(const svmlight::Fault &fault) {
+std::tuple<Index, Index, std::string> as_tuple(const svmlight::Fault &fault) {
     return {fault.place.line, fault.place.column, fault.message};
 }
 
@@ -144,36 +144,36 @@ void bind_piece(nb::module_ &m) {
         }, nb::arg("before"), "The fault if rows before have (or lack) query ids and these do not.");
 }
 
-void check_range(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+void check_range(const svmlight::QueryTable &table, Index first, Index last) {
     if (first < 0 || last < first || last > table.size())
         throw std::invalid_argument("no queries " + std::to_string(first) + " to " +
                                     std::to_string(last) + " among " + std::to_string(table.size()));
 }
 
-auto integer_ids(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+auto integer_ids(const svmlight::QueryTable &table, Index first, Index last) {
     check_range(table, first, last);
-    std::vector<std::int64_t> ids(last - first);
-    for (std::int64_t q = first; q < last; ++q)
+    std::vector<Index> ids(last - first);
+    for (Index q = first; q < last; ++q)
         if (!svmlight::parse_integer(table[q], ids[q - first]))
             throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
     return to_numpy(std::move(ids));
 }
 
-nb::list id_tokens(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+nb::list id_tokens(const svmlight::QueryTable &table, Index first, Index last) {
     check_range(table, first, last);
     return tokens_between(table, first, last);
 }
 
 /// Rows of different lengths in another order. Offsets may start beyond 0: they are of a part of an array.
-void gather_spans_of(Text from, std::int64_t width, Integers offsets,
-                     Integers order, Writable<std::uint8_t> to) {
+void gather_spans_of(Text from, Index width, IntegerArray offsets,
+                     IntegerArray order, Writable<std::uint8_t> to) {
     const auto places = span_of(offsets);
     if (width < 1 || places.empty() || places.front() < 0 || !std::is_sorted(places.begin(), places.end()) ||
-        places.back() > std::int64_t(from.shape(0)) / width)
+        places.back() > Index(from.shape(0)) / width)
         throw std::invalid_argument("offsets do not match the elements");
-    check_indices(span_of(order), std::int64_t(places.size()) - 1, "order names a row that does not exist");
-    std::int64_t n_elements = 0;
-    for (const std::int64_t i : span_of(order)) n_elements += places[i + 1] - places[i];
+    check_indices(span_of(order), Index(places.size()) - 1, "order names a row that does not exist");
+    Index n_elements = 0;
+    for (const Index i : span_of(order)) n_elements += places[i + 1] - places[i];
     if (n_elements > INT64_MAX / width) throw std::invalid_argument("too many elements");
     require_length(to.shape(0), n_elements * width, "to");
     unlocked([&] {
@@ -205,7 +205,7 @@ void bind_query_table(nb::module_ &m) {
 template <class Value>
 void bind_reader_of(nb::module_ &m, const char *name) {
     nb::class_<TextParser<Value>> parser(m, name);
-    parser.def(nb::init<std::int64_t, std::int64_t>(), nb::arg("lowest"), nb::arg("highest"));
+    parser.def(nb::init<Index, Index>(), nb::arg("lowest"), nb::arg("highest"));
     parser.def("parse", &TextParser<Value>::parse, nb::arg("text").noconvert(),
                "Read a block of whole lines; may be called from several threads.");
     def(m, "fill_dense", &fill_dense_of<Value>, {"pieces", "x", "base", "n_threads"});
@@ -231,24 +231,24 @@ void bind_reader(nb::module_ &m) {
 
 // ---- rows to text -----------------------------------------------------------------------------
 
-trec::Words words_of(const Text &text, const Integers &offsets) {
+trec::Words words_of(const Text &text, const IntegerArray &offsets) {
     check_offsets(span_of(offsets), text.shape(0));
     return {{reinterpret_cast<const char *>(text.data()), text.shape(0)}, span_of(offsets)};
 }
 
 /// One word a row, or none at all.
-trec::Words words_of(const std::optional<Text> &text, const std::optional<Integers> &offsets, std::int64_t n_rows,
+trec::Words words_of(const std::optional<Text> &text, const std::optional<IntegerArray> &offsets, Index n_rows,
                      const char *name) {
-    static const std::int64_t none[] = {0};
+    static const Index none[] = {0};
     if (!text || !offsets) return {{}, none};
     require_length(offsets->shape(0), n_rows + 1, name);
     return words_of(*text, *offsets);
 }
 
-auto svmlight_text(const BoundRows &rows, Doubles labels, OptionalDoubles weights, std::optional<Text> id_text,
-                   std::optional<Integers> id_offsets, std::optional<Text> comment_text,
-                   std::optional<Integers> comment_offsets, std::int64_t base, bool names_ends, int n_threads) {
-    const std::int64_t n = n_rows(rows.rows);
+auto svmlight_text(const BoundRows &rows, DoubleArray labels, OptionalDoubles weights, std::optional<Text> id_text,
+                   std::optional<IntegerArray> id_offsets, std::optional<Text> comment_text,
+                   std::optional<IntegerArray> comment_offsets, Index base, bool names_ends, int n_threads) {
+    const Index n = n_rows(rows.rows);
     require_length(labels.shape(0), n, "labels");
     require_length(weights, n, "weights");
     const svmlight::Lines lines{
@@ -262,7 +262,7 @@ auto svmlight_text(const BoundRows &rows, Doubles labels, OptionalDoubles weight
 using trec::DocumentIndex, trec::Words;
 
 /// A query and a word of each row.
-DocumentIndex index_of(const Integers &query, const Words &documents) {
+DocumentIndex index_of(const IntegerArray &query, const Words &documents) {
     require_length(query.shape(0), documents.size(), "query");
     return unlocked([&] { return DocumentIndex(span_of(query), documents); });
 }
@@ -272,7 +272,7 @@ using TrecReader = Exclusive<trec::Reader>;
 auto read_block(TrecReader &self, Text text) {
     const auto reader = self.use();
     auto fault = unlocked([&] { return reader->read(chars_of(text)); });
-    using Place = std::pair<std::int64_t, std::string>;
+    using Place = std::pair<Index, std::string>;
     return fault ? std::optional(Place{fault->line, fault->message}) : std::nullopt;
 }
 
@@ -283,24 +283,24 @@ auto take_table(TrecReader &self) {
                                    std::move(t.line)), std::make_tuple(nb::bytes(t.tag.data(), t.tag.size())));
 }
 
-auto repeated_document(Integers query, Text text, Integers offsets) {
+auto repeated_document(IntegerArray query, Text text, IntegerArray offsets) {
     const DocumentIndex index = index_of(query, words_of(text, offsets));
-    using Rows = std::pair<std::int64_t, std::int64_t>;
+    using Rows = std::pair<Index, Index>;
     return index.repeated < 0 ? std::nullopt : std::optional(Rows{index.repeated, index.earlier});
 }
 
-auto find_documents(Integers query, Text text, Integers offsets, Integers wanted_query, Text wanted_text,
-                    Integers wanted_offsets) {
+auto find_documents(IntegerArray query, Text text, IntegerArray offsets, IntegerArray wanted_query, Text wanted_text,
+                    IntegerArray wanted_offsets) {
     const Words wanted = words_of(wanted_text, wanted_offsets);
     require_length(wanted_query.shape(0), wanted.size(), "wanted_query");
     const DocumentIndex index = index_of(query, words_of(text, offsets));
-    return filled(std::vector<std::int64_t>(wanted_query.shape(0)), [&](auto rows) {
+    return filled(std::vector<Index>(wanted_query.shape(0)), [&](auto rows) {
         for (std::size_t i = 0; i < rows.size(); ++i)
-            rows[i] = index.find(span_of(wanted_query)[i], wanted[std::int64_t(i)]);
+            rows[i] = index.find(span_of(wanted_query)[i], wanted[Index(i)]);
     });
 }
 
-auto document_order(Integers offsets, Integers rows, Text text, Integers text_offsets, int n_threads) {
+auto document_order(IntegerArray offsets, IntegerArray rows, Text text, IntegerArray text_offsets, int n_threads) {
     const Words documents = words_of(text, text_offsets);
     check_offsets(span_of(offsets), rows.shape(0));
     check_indices(span_of(rows), documents.size(), "rows names a document that does not exist");

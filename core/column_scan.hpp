@@ -1,6 +1,5 @@
 // All that is asked of a matrix before training, found in one pass over its rows.
 #pragma once
-#include <vector>
 
 #include "rows.hpp"
 
@@ -14,7 +13,7 @@ struct ColumnScan {
     std::vector<double> low, high;             // inf and -inf of no value
     std::vector<double> norms;                 // ‖x_j‖: not finite where a value is infinite, or its square is
     std::vector<double> largest;               // max |x_ij|
-    std::vector<std::int64_t> n_nonzero, n_missing;  // a missing value is not 0
+    std::vector<Index> n_nonzero, n_missing;  // a missing value is not 0
     std::uint32_t checksum = 0;  // CRC-32C of the shape, then of the values; of CSR, offsets, columns, values
 };
 
@@ -22,19 +21,18 @@ struct ColumnScan {
 ///
 /// The chunks depend on the shape alone and are joined in order, so the number of threads does not
 /// change a bit.
-ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads);
+ColumnScan scan_columns(const Rows &rows, Doubles weight, int n_threads);
 
 /// The values of a column that lie outside of a range, and those that are missing.
 struct ColumnStrays {
-    std::vector<std::int64_t> n_outside;
+    std::vector<Index> n_outside;
     std::vector<double> excess, worst;      // how far outside the worst value lies, 0 where none does; that value
-    std::vector<std::int64_t> worst_row;    // its first row; -1 where there is none, or for a zero that CSR leaves out
-    std::vector<std::int64_t> first_missing;  // the first row without a value, or -1
+    std::vector<Index> worst_row;    // its first row; -1 where there is none, or for a zero that CSR leaves out
+    std::vector<Index> first_missing;  // the first row without a value, or -1
 };
 
 /// Looks for values below floor[j] or above ceiling[j]; the number of threads does not matter.
-ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
-                         int n_threads);
+ColumnStrays find_strays(const Rows &rows, Doubles floor, Doubles ceiling, int n_threads);
 
 // Features divided by their range within a query.
 
@@ -43,7 +41,6 @@ ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::s
 /// Query q is the rows order[t] (or t where `order` is empty) for t in [offsets[q], offsets[q+1]).
 /// The result has the layout of the stored entries: n_rows x n_columns without gaps for dense rows, one
 /// number per stored entry for CSR.
-Values divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
-                             std::span<const std::int64_t> order, int n_threads);
+Values divide_by_query_range(const Rows &rows, Integers offsets, Integers order, int n_threads);
 
 }  // namespace linrank

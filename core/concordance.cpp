@@ -1,10 +1,5 @@
 #include "concordance.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <vector>
-
 #include "fenwick.hpp"
 #include "parallel.hpp"
 
@@ -12,23 +7,22 @@ namespace linrank {
 
 namespace {
 
-Concordance concordance_of_query(std::span<const std::int32_t> levels,
-                                 std::span<const double> scores, std::span<const double> weight) {
-    const auto n = std::int64_t(levels.size());
-    std::vector<std::int64_t> by_score(n);
-    std::iota(by_score.begin(), by_score.end(), std::int64_t{0});
-    std::sort(by_score.begin(), by_score.end(), [&](std::int64_t a, std::int64_t b) {
+Concordance concordance_of_query(Levels levels, Doubles scores, Doubles weight) {
+    const auto n = Index(levels.size());
+    std::vector<Index> by_score(n);
+    std::iota(by_score.begin(), by_score.end(), Index{0});
+    std::sort(by_score.begin(), by_score.end(), [&](Index a, Index b) {
         return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
     });
-    const std::int64_t top = n == 0 ? 0 : *std::max_element(levels.begin(), levels.end());
+    const Index top = n == 0 ? 0 : *std::max_element(levels.begin(), levels.end());
     // The rows with higher scores, from the lowest level up and from the highest down.
     FenwickTree<double> up(top + 1), down(top + 1);
     std::vector<double> at_level(top + 1);  // of the group of equal scores; zero between groups
     Concordance result;
-    for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
+    for (Index begin = 0, end = 0; begin < n; begin = end) {
         double group = 0.0;
         do {
-            const std::int64_t i = by_score[end];
+            const Index i = by_score[end];
             const std::int32_t r = levels[i];
             result.right += weight[i] * down.sum_below(top - r);
             result.wrong += weight[i] * up.sum_below(r);
@@ -36,8 +30,8 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
             group += weight[i];
             at_level[r] += weight[i];
         } while (++end < n && scores[by_score[end]] == scores[by_score[begin]]);
-        for (std::int64_t t = begin; t < end; ++t) {
-            const std::int64_t i = by_score[t];
+        for (Index t = begin; t < end; ++t) {
+            const Index i = by_score[t];
             up.add(levels[i], weight[i]);
             down.add(top - levels[i], weight[i]);
             at_level[levels[i]] = 0.0;
@@ -48,9 +42,7 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
 
 }  // namespace
 
-Concordance weighted_concordance(std::span<const std::int64_t> offsets,
-                                 std::span<const std::int32_t> levels,
-                                 std::span<const double> scores, std::span<const double> weight) {
+Concordance weighted_concordance(Integers offsets, Levels levels, Doubles scores, Doubles weight) {
     Concordance total;
     for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
         const auto size = std::size_t(offsets[q + 1] - offsets[q]);
@@ -66,12 +58,12 @@ namespace {
 
 struct Stratum {
     std::span<const bool> event;
-    std::span<const double> time;
-    std::span<const double> risk;
+    Doubles time;
+    Doubles risk;
     double tolerance;
     std::vector<double> sorted;  // the risks, ascending
 
-    std::int64_t place(std::size_t i) const {
+    Index place(std::size_t i) const {
         return std::lower_bound(sorted.begin(), sorted.end(), risk[i]) - sorted.begin();
     }
 
@@ -79,7 +71,7 @@ struct Stratum {
 
     /// Compares i with all that outlast it, counted by the places of their risks. The rounded difference to
     /// risk_i grows with the risk, so the tied ones are a range of the sorted risks.
-    void compare(std::size_t i, const FenwickTree<std::int64_t> &longer, CensoredCounts &counts) const {
+    void compare(std::size_t i, const FenwickTree<Index> &longer, CensoredCounts &counts) const {
         const double own = risk[i];
         const auto first = std::partition_point(sorted.begin(), sorted.end(), [&](double other) {
             return other < own && !is_tied(other, own);
@@ -87,11 +79,11 @@ struct Stratum {
         const auto last = std::partition_point(first, sorted.end(), [&](double other) {
             return other <= own || is_tied(other, own);
         });
-        const std::int64_t below = longer.sum_below(first - sorted.begin());
-        const std::int64_t upto = longer.sum_below(last - sorted.begin());
+        const Index below = longer.sum_below(first - sorted.begin());
+        const Index upto = longer.sum_below(last - sorted.begin());
         counts.concordant += below;
         counts.tied += upto - below;
-        counts.discordant += longer.sum_below(std::int64_t(sorted.size())) - upto;
+        counts.discordant += longer.sum_below(Index(sorted.size())) - upto;
     }
 };
 
@@ -102,9 +94,9 @@ void count_stratum(const Stratum &s, CensoredCounts &counts) {
     std::sort(by_time.begin(), by_time.end(), [&](std::size_t a, std::size_t b) {
         return s.time[a] != s.time[b] ? s.time[a] > s.time[b] : a < b;
     });
-    FenwickTree<std::int64_t> longer{std::int64_t(n)};
+    FenwickTree<Index> longer{Index(n)};
     for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
-        std::int64_t n_censored = 0;
+        Index n_censored = 0;
         for (end = begin; end < n && s.time[by_time[end]] == s.time[by_time[begin]]; ++end)
             if (!s.event[by_time[end]]) {
                 longer.add(s.place(by_time[end]), 1);
@@ -122,9 +114,8 @@ void count_stratum(const Stratum &s, CensoredCounts &counts) {
 
 }  // namespace
 
-CensoredCounts censored_concordance(std::span<const std::int64_t> offsets,
-                                    std::span<const bool> event, std::span<const double> time,
-                                    std::span<const double> risk, double tolerance) {
+CensoredCounts censored_concordance(Integers offsets, std::span<const bool> event, Doubles time,
+                                    Doubles risk, double tolerance) {
     CensoredCounts counts;
     for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
         const auto first = std::size_t(offsets[q]);

@@ -13,13 +13,13 @@ namespace linrank {
 /// With p = #{t_b < x} it is values[p] + slopes[p] (x - t_max(p-1, 0)), its pieces being those from
 /// offsets[c] + c on, one more than it has knots. Without any knot, t is 0. It may jump at a knot.
 struct Curves {
-    std::span<const std::int64_t> feature;
-    std::span<const std::int64_t> offsets;
-    std::span<const double> knots;
-    std::span<const double> values;
-    std::span<const double> slopes;
+    Integers feature;
+    Integers offsets;
+    Doubles knots;
+    Doubles values;
+    Doubles slopes;
 
-    std::int64_t size() const { return std::int64_t(feature.size()); }
+    Index size() const { return Index(feature.size()); }
 };
 
 // Rows are dense: std::invalid_argument for others.
@@ -35,11 +35,11 @@ void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, i
 
 /// out[t] = Σ_c f_c(x) + lines[c] x of row(t), whose pieces are known.
 void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
-                std::span<const double> lines, std::span<double> out, int n_threads);
+                Doubles lines, std::span<double> out, int n_threads);
 
 /// The transpose: for every piece Σ r and, behind these, Σ r (x - t) over the positions in it, and for every
 /// function Σ r x. The same bits for any number of threads.
 void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
-                std::span<const double> r, std::span<double> out, int n_threads);
+                Doubles r, std::span<double> out, int n_threads);
 
 }  // namespace linrank

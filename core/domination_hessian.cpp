@@ -6,16 +6,16 @@ namespace linrank {
 
 namespace {
 
-constexpr std::int64_t parts_of_long = 16;
-constexpr std::int64_t most_mean_cells = 1 << 22;  // numbers by layer and column, for all parts
-constexpr std::int64_t most_layers = 64;           // of an exact diagonal
+constexpr Index parts_of_long = 16;
+constexpr Index most_mean_cells = 1 << 22;  // numbers by layer and column, for all parts
+constexpr Index most_layers = 64;           // of an exact diagonal
 
 /// What a row has to do with the Hessian: the curvature that rows above it give it, and its own.
 struct RowTerms {
     double pulled;  // π_j T_κ
     double own;     // b_j = ω_j ρ_j (1 - ρ_j)
 
-    RowTerms(const DominationPoint &point, std::int64_t q, std::int64_t t) {
+    RowTerms(const DominationPoint &point, Index q, Index t) {
         const Layering &l = point.layering();
         const auto cell = std::size_t(l.first_cell[q] + l.levels[t]);
         const double rho = point.rho()[t];
@@ -28,11 +28,11 @@ struct RowTerms {
 /// By layer of one query: the mean row a_κ of the layer, weighted by π, and the mean row x̄_k of all
 /// lower layers, weighted as in Z_k.
 struct LayerMeans {
-    std::int64_t n;
+    Index n;
     std::vector<double> own, below;
 
     template <class Storage>
-    LayerMeans(const Storage &storage, Order order, const DominationPoint &point, std::int64_t q,
+    LayerMeans(const Storage &storage, Order order, const DominationPoint &point, Index q,
                int n_threads);
     const double *of(std::size_t k) const { return own.data() + k * std::size_t(n); }
     const double *under(std::size_t k) const { return below.data() + k * std::size_t(n); }
@@ -40,18 +40,18 @@ struct LayerMeans {
 
 template <class Storage>
 LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoint &point,
-                       std::int64_t q, int n_threads)
+                       Index q, int n_threads)
     : n(storage.n_columns) {
     const Layering &l = point.layering();
-    const std::int64_t begin = l.offsets[q], length = l.offsets[q + 1] - begin;
+    const Index begin = l.offsets[q], length = l.offsets[q + 1] - begin;
     const auto size = l.n_levels[q] * n;
-    const std::int64_t fitting = std::max<std::int64_t>(1, most_mean_cells / std::max<std::int64_t>(1, size));
-    const std::int64_t n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
+    const Index fitting = std::max<Index>(1, most_mean_cells / std::max<Index>(1, size));
+    const Index n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
     std::vector<std::vector<double>> parts(n_parts);
-    for_parts(length, n_parts, n_threads, [&](std::int64_t p, std::int64_t first, std::int64_t last) {
+    for_parts(length, n_parts, n_threads, [&](Index p, Index first, Index last) {
         std::vector<double> &sums = parts[p];
         sums.assign(size, 0.0);
-        for (std::int64_t t = begin + first; t < begin + last; ++t)
+        for (Index t = begin + first; t < begin + last; ++t)
             RowRange<Storage>(storage, order, t, 1)
                 .add(point.share().data() + t, sums.data() + l.levels[t] * n);
     });
@@ -78,16 +78,16 @@ class DominationGram {
     using Real = typename Storage::value_type;
 
 public:
-    DominationGram(const Storage &storage, Order order, const DominationPoint &point, std::int64_t padded)
+    DominationGram(const Storage &storage, Order order, const DominationPoint &point, Index padded)
         : storage_(storage), order_(order), point_(point), x_(storage.n_columns), rows_(sum, padded),
           layers_(sum, padded, 16) {}
 
     std::vector<double> sum;  // on and above the diagonal, padded; empty if nothing was added
 
     /// The positions [first, last) of query q.
-    void add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first, std::int64_t last) {
+    void add_rows(const LayerMeans &means, Index q, Index first, Index last) {
         const RowRange<Storage> rows(storage_, order_, first, last - first);
-        for (std::int64_t t = first; t < last; ++t) {
+        for (Index t = first; t < last; ++t) {
             const RowTerms terms(point_, q, t);
             const double d = terms.sum();
             if (!(d > 0.0)) continue;
@@ -106,12 +106,12 @@ public:
         }
     }
     /// Every other term of query q but those that add_rows found.
-    void add_layers(const LayerMeans &means, std::int64_t q) {
+    void add_layers(const LayerMeans &means, Index q) {
         const Layering &l = point_.layering();
         const auto n_layers = std::size_t(l.n_levels[q]);
         const auto cell = std::size_t(l.first_cell[q]);
         coupling_.assign(n_layers, 0.0);
-        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
+        for (Index t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
             const RowTerms terms(point_, q, t);
             if (terms.own > 0.0)
                 coupling_[l.levels[t]] += terms.pulled * (terms.own / terms.sum());
@@ -156,18 +156,18 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
     const PaddedSquare square(n_columns(rows));
     const Layering &l = point.layering();
     const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
-    const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
+    const Index n = std::max(square.n_parts(), Index(chunks.size()));
     std::vector<std::vector<double>> parts;
     std::visit([&]<class Storage>(const Storage &storage) {
         std::deque<DominationGram<Storage>> grams;
-        for (std::int64_t k = 0; k < n; ++k) grams.emplace_back(storage, order, point, square.padded);
-        for_each_query<std::monostate>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, std::monostate) {
+        for (Index k = 0; k < n; ++k) grams.emplace_back(storage, order, point, square.padded);
+        for_each_query<std::monostate>(chunks, n_threads, [&](Index c, Index q, std::monostate) {
             if (l.n_levels[q] < 2) return;
-            const std::int64_t begin = l.offsets[q], end = l.offsets[q + 1];
+            const Index begin = l.offsets[q], end = l.offsets[q + 1];
             const bool is_long = chunks[c].is_long;
             const LayerMeans means(storage, order, point, q, is_long ? n_threads : 1);
             if (is_long)
-                for_parts(end - begin, n, n_threads, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+                for_parts(end - begin, n, n_threads, [&](Index k, Index first, Index last) {
                     grams[k].add_rows(means, q, begin + first, begin + last);
                 });
             else grams[c].add_rows(means, q, begin, end);
@@ -194,14 +194,14 @@ public:
 
     std::vector<double> out;
 
-    void add(std::int64_t q) {
+    void add(Index q) {
         const Layering &l = point_.layering();
         n_layers_ = l.n_levels[q];
         if (n_layers_ < 2) return;
         is_exact_ = n_layers_ <= most_layers;
         width_ = is_exact_ ? 2 * std::size_t(n_layers_) : 1;
         double total = 0;
-        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t)
+        for (Index t = l.offsets[q]; t < l.offsets[q + 1]; ++t)
             total += add_row(q, t);
         for (std::size_t s = 0; s < columns_.size(); ++s) {
             const auto c = std::size_t(columns_[s]);
@@ -215,20 +215,20 @@ public:
 
 private:
     /// Sums by touched column: π x by layer, then b x by layer; or d x alone.
-    double add_row(std::int64_t q, std::int64_t t) {
+    double add_row(Index q, Index t) {
         const Layering &l = point_.layering();
         const RowTerms terms(point_, q, t);
         const double d = terms.sum(), share = point_.share()[t];
         const auto k = std::size_t(l.levels[t]);
-        const std::int64_t first = l.offsets[q];
+        const Index first = l.offsets[q];
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
         // Dense rows by their difference to one of the query: an offset of a column costs no digits.
-        const auto value = [&](std::int64_t c, double x) {
+        const auto value = [&](Index c, double x) {
             if constexpr (requires { storage_.stride; })
                 return x - double(storage_.values[row_at(order_, first) * storage_.stride + c]);
             else return static_cast<void>(c), x;
         };
-        for_each_entry(storage_, row_at(order_, t), [&](std::int64_t c, double entry) {
+        for_each_entry(storage_, row_at(order_, t), [&](Index c, double entry) {
             const double x = value(c, entry);
             if (x == 0.0) return;
             double *sums = sums_of(c);
@@ -242,16 +242,16 @@ private:
         });
         return d;
     }
-    double *sums_of(std::int64_t c) {
-        std::int64_t &slot = slot_[c];
+    double *sums_of(Index c) {
+        Index &slot = slot_[c];
         if (slot < 0) {
-            slot = std::int64_t(columns_.size());
+            slot = Index(columns_.size());
             columns_.push_back(c);
             sums_.resize(sums_.size() + width_, 0.0);
         }
         return sums_.data() + std::size_t(slot) * width_;
     }
-    double mixed(std::int64_t q, std::size_t s) {
+    double mixed(Index q, std::size_t s) {
         const double *mean = sums_.data() + s * width_, *own = mean + n_layers_;
         const double *square = point_.square_risk().data() + point_.layering().first_cell[q];
         below_.resize(n_layers_);
@@ -265,10 +265,10 @@ private:
     const Storage &storage_;
     const Order order_;
     const DominationPoint &point_;
-    std::int64_t n_layers_ = 0;
+    Index n_layers_ = 0;
     bool is_exact_ = true;
     std::size_t width_ = 0;
-    std::vector<std::int64_t> slot_, columns_;
+    std::vector<Index> slot_, columns_;
     std::vector<double> sums_, below_;
 };
 
@@ -277,9 +277,9 @@ private:
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
                                      int n_threads) {
     const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(rows));
-    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+    return sum_diagonal(rows, Index(chunks.size()), n_threads, [&](const auto &storage, Index k) {
         DiagonalSums sums(storage, order, point);
-        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);
+        for (Index q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);
         return std::move(sums.out);
     });
 }

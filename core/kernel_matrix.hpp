@@ -25,7 +25,7 @@ void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::s
                    int n_threads);
 
 /// out[i] = Σ_j k(a_i, b_j) v[j], tile by tile.
-void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
+void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubles v,
                     std::span<double> out, int n_threads);
 
 /// out[i] = k(a_i, a_i).
@@ -34,26 +34,26 @@ void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double
 // Tiles of K(A, B): eight rows of A against a chunk of rows of B, however either is stored.
 
 /// Rows of a tile: one panel of vector kernels.
-inline constexpr std::int64_t tile_rows = 8;
+inline constexpr Index tile_rows = 8;
 
 /// Tiles from rows with all of their columns. Distances are sums of squared differences: nothing cancels.
 class DenseTiles {
 public:
-    static constexpr std::int64_t group = 8;  // columns of a tile that are computed together
+    static constexpr Index group = 8;  // columns of a tile that are computed together
 
     DenseTiles(const KernelFunction &function, const Rows &a, const Rows &b)
         : f(function), rows_a(a), rows_b(b) {}
     /// The rows of A, a multiple of tile_rows but for the last ones, that the next tiles are of.
-    void take_a(std::int64_t first, std::int64_t n);
-    void take_b(std::int64_t first, std::int64_t n);
+    void take_a(Index first, Index n);
+    void take_b(Index first, Index n);
     /// out[r·stride + j] = k(a_{8·panel + r}, b_j) for r < 8 and from <= j < n rounded up to whole
     /// groups, n being the number of rows of take_b; `from` is a multiple of 8 and is rounded down.
-    void fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const;
+    void fill(Index panel, Index from, double *out, Index stride) const;
 
 private:
     const KernelFunction f;
     const Rows &rows_a, &rows_b;
-    std::int64_t n_panels_b = 0;
+    Index n_panels_b = 0;
     LargeVector<double> a, b;
 };
 
@@ -61,34 +61,34 @@ private:
 /// norms.
 class SparseTiles {
 public:
-    static constexpr std::int64_t group = 8;
+    static constexpr Index group = 8;
 
     SparseTiles(const KernelFunction &function, const Rows &a, const Rows &b)
         : f(function), rows_a(a), rows_b(b) {}
-    void take_a(std::int64_t first, std::int64_t n);
-    void take_b(std::int64_t first, std::int64_t n);
-    void fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const;
+    void take_a(Index first, Index n);
+    void take_b(Index first, Index n);
+    void fill(Index panel, Index from, double *out, Index stride) const;
 
 private:
     /// Sparse rows with their values widened.
     struct Entries {
-        std::vector<std::int64_t> offsets, columns;
+        std::vector<Index> offsets, columns;
         std::vector<double> values, norms;
-        void take(const Rows &rows, std::int64_t first, std::int64_t n);
+        void take(const Rows &rows, Index first, Index n);
     };
     /// The rows of B by column: of the column at place p, entries [start[p], start[p+1]).
     struct Lists {
-        std::vector<std::int64_t> column;  // open addressing; -1 is free
-        std::vector<std::int64_t> start, row;
+        std::vector<Index> column;  // open addressing; -1 is free
+        std::vector<Index> start, row;
         std::vector<double> values;
         void take(const Entries &rows);
-        std::size_t find(std::int64_t c) const;
+        std::size_t find(Index c) const;
     };
     const KernelFunction f;
     const Rows &rows_a, &rows_b;
     Entries a, b;
     Lists lists;
-    std::int64_t n_b = 0;  // rounded up to whole groups
+    Index n_b = 0;  // rounded up to whole groups
 };
 
 }  // namespace linrank

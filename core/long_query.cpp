@@ -3,27 +3,22 @@
 // number of threads, and sums are reduced in the order of the parts.
 #include "pair_sweep.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <numeric>
-
 namespace linrank {
 namespace {
 
-constexpr std::int64_t n_parts = 64;
+constexpr Index n_parts = 64;
 
 /// Calls body(first, last) for the parts of [0, n).
 template <class Body>
-void for_ranges(std::int64_t n, int n_threads, const Body &body) {
-    for_parts(n, n_parts, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) { body(first, last); });
+void for_ranges(Index n, int n_threads, const Body &body) {
+    for_parts(n, n_parts, n_threads, [&](Index, Index first, Index last) { body(first, last); });
 }
 
 /// The sum of body(first, last) over the parts of [0, n), in order.
 template <class Body>
-auto sum_ranges(std::int64_t n, int n_threads, const Body &body) {
+auto sum_ranges(Index n, int n_threads, const Body &body) {
     std::array<decltype(body(n, n)), n_parts> parts{};
-    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
         parts[part] = body(first, last);
     });
     decltype(body(n, n)) total{};
@@ -31,7 +26,7 @@ auto sum_ranges(std::int64_t n, int n_threads, const Body &body) {
     return total;
 }
 
-PageArray<double> vector_of(std::int64_t n) {
+PageArray<double> vector_of(Index n) {
     return PageArray<double>(n, PageArray<double>::huge);
 }
 
@@ -39,24 +34,24 @@ PageArray<double> vector_of(std::int64_t n) {
 
 // Where a part begins is found by bisection with the test of the walk itself, which is monotone in both
 // scores. With NaN it is not: the maximum and the ends of the walks keep everything within bounds then.
-void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
                            std::int32_t *from, int n_threads) {
-    const auto is_violated = [&](std::int64_t e, double other) { return (margin - s[e]) + other > 0.0; };
-    std::array<std::int64_t, n_parts + 1> starts{};
-    for (std::int64_t part = 1; part <= n_parts; ++part) {
-        const std::int64_t first = n * part / n_parts;
-        std::int64_t low = starts[part - 1], high = first == 0 ? low : n;
+    const auto is_violated = [&](Index e, double other) { return (margin - s[e]) + other > 0.0; };
+    std::array<Index, n_parts + 1> starts{};
+    for (Index part = 1; part <= n_parts; ++part) {
+        const Index first = n * part / n_parts;
+        Index low = starts[part - 1], high = first == 0 ? low : n;
         while (low < high) {
-            const std::int64_t middle = (low + high) / 2;
+            const Index middle = (low + high) / 2;
             if (is_violated(middle, s[first - 1])) low = middle + 1;
             else high = middle;
         }
         starts[part] = low;
     }
-    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        std::int64_t end = starts[part];
-        const std::int64_t next = starts[part + 1];
-        for (std::int64_t t = first; t < last; ++t) {
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
+        Index end = starts[part];
+        const Index next = starts[part + 1];
+        for (Index t = first; t < last; ++t) {
             while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
             upto[t] = std::int32_t(end);
         }
@@ -73,18 +68,18 @@ struct PairPoint::LongScratch {
 // above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it, or the
 // sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and - below: two
 // sweeps, the first one times -g_i. v = u·(some vector) is used up.
-void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
+void PairPoint::add_pair_sums(Index q, const Windows &w, double *v, double *above, double *below,
                               int n_threads) const {
-    const std::int64_t n = w.n;
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+    const Index n = w.n;
+    for_ranges(n, n_threads, [&](Index first, Index last) {
         std::fill(above + first, above + last, 0.0);
         std::fill(below + first, below + last, 0.0);
     });
     if (problem_.gain.empty()) return add_level_sums(w, v, above, 1.0, below, n_threads);
     add_level_sums(w, v, above, -1.0, below, n_threads);
     const double *gain = problem_.gain.data() + problem_.begin(q);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t) {
+    for_ranges(n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t) {
             const double g = gain[w.order[t]];
             above[t] *= -g;
             if (below != above) below[t] *= -g;
@@ -96,16 +91,16 @@ void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, doubl
 
 // After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
 // sweep_margin; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
-PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool is_inner,
+PairPoint::Moments PairPoint::finish_degrees(Index q, double margin, bool is_inner,
                                              LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const bool is_hinge = loss_.kind == PairLoss::hinge;
     const double c = problem_.c(q);
-    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+    return sum_ranges(n, n_threads, [&](Index first, Index last) {
         Moments sum;
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = begin + order[t];
+        for (Index t = first; t < last; ++t) {
+            const Index i = begin + order[t];
             const double s = scratch.s[t], weight = c * problem_.u(i);
             const double l_above = weight * scratch.a[t];
             const double l_below = weight * scratch.b[t];
@@ -124,16 +119,16 @@ PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool
 }
 
 // After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
-double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+double PairPoint::finish_slopes(Index q, bool is_inner, LongScratch &scratch, int n_threads) {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const double c = problem_.c(q);
     // Of a band, (slope - inner slope) / 2ε; else twice the half that is at hand.
     const double scale = loss_.kind == PairLoss::huber ? 1.0 / loss_.epsilon : 2.0;
-    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+    return sum_ranges(n, n_threads, [&](Index first, Index last) {
         double sum = 0;
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = begin + order[t];
+        for (Index t = first; t < last; ++t) {
+            const Index i = begin + order[t];
             const double half = scratch.b[t] - c * problem_.u(i) * scratch.a[t];
             double &slope_i = gradient[i];
             slope_i = is_inner ? slope_i - scale * half : scale * half;
@@ -143,16 +138,16 @@ double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scra
     });
 }
 
-PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v,
+PairPoint::Moments PairPoint::sweep_margin_long(Index q, double margin, bool is_inner, double *v,
                                                 LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const Windows w = windows_of(q, is_inner, [&](std::int32_t *upto, std::int32_t *from) {
         find_windows_parallel(scratch.s.data(), n, margin, upto, from, n_threads);
     });
     const auto weigh = [&](const double *s) {
-        for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-            for (std::int64_t t = first; t < last; ++t)
+        for_ranges(n, n_threads, [&](Index first, Index last) {
+            for (Index t = first; t < last; ++t)
                 v[t] = problem_.u(begin + order[t]) * (s ? s[t] : 1.0);
         });
     };
@@ -166,8 +161,8 @@ PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, b
     return m;
 }
 
-PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double> z, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+PairPoint::Sums PairPoint::evaluate_long(Index q, Doubles z, int n_threads) {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     std::int32_t *order = order_.data() + begin;
     LongScratch scratch{vector_of(n), {}, {}};
     double sum = 0;
@@ -175,25 +170,25 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
         // About the median, as in PairPoint::sort.
         PageArray<double> s = vector_of(n);
         const auto sort_about = [&](double origin) {
-            for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-                for (std::int64_t i = first; i < last; ++i)
+            for_ranges(n, n_threads, [&](Index first, Index last) {
+                for (Index i = first; i < last; ++i)
                     s[i] = z[begin + i] - origin;
             });
             sort_scores_parallel(s.data(), n, order, n_threads);
         };
-        const double mean = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+        const double mean = sum_ranges(n, n_threads, [&](Index first, Index last) {
             return std::accumulate(z.data() + begin + first, z.data() + begin + last, 0.0);
         }) / double(n);
         sort_about(mean);
         const double median = std::isfinite(mean) ? z[begin + order[n / 2]] : mean;
         if (std::abs(mean - median) > far_away) sort_about(median);
-        sum = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+        sum = sum_ranges(n, n_threads, [&](Index first, Index last) {
             double sum = 0;
-            for (std::int64_t t = first; t < last; ++t) {
+            for (Index t = first; t < last; ++t) {
                 const std::size_t i = std::size_t(begin + order[t]);
                 const double centered = scratch.s[t] = z[i] - median;
                 level_[begin + t] = problem_.levels[i];
-                sum += problem_.u(std::int64_t(i)) * std::abs(centered);
+                sum += problem_.u(Index(i)) * std::abs(centered);
             }
             return sum;
         });
@@ -211,20 +206,20 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
 }
 
 // The memory of out holds the vector by place until the sums are there.
-void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+void PairPoint::multiply_long(Index q, const double *v, double *out, int n_threads) const {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const double *degree = this->degree(q);
     const double curve = curvature(), scale = curve * problem_.c(q);
     PageArray<double> sums = vector_of(n);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t)
+    for_ranges(n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t)
             out[t] = problem_.u(begin + order[t]) * v[order[t]];
     });
     add_pair_sums(q, windows(q), out, sums.data(), sums.data(), n_threads);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = order[t];
+    for_ranges(n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t) {
+            const Index i = order[t];
             out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[t];
         }
     });

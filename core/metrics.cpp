@@ -1,10 +1,5 @@
 #include "metrics.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-
 #include "parallel.hpp"
 
 namespace linrank {
@@ -15,11 +10,11 @@ bool discounted(const Measure &m) { return m.kind == Kind::ndcg || m.kind == Kin
 
 /// Discounts by kind, as deep as some measure looks; logarithms are taken once, not per query.
 std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures,
-                                                   std::span<const std::int64_t> offsets) {
-    std::int64_t longest = 0;
+                                                   Integers offsets) {
+    Index longest = 0;
     for (std::size_t q = 1; q < offsets.size(); ++q)
         longest = std::max(longest, offsets[q] - offsets[q - 1]);
-    std::array<std::int64_t, 2> depth{};
+    std::array<Index, 2> depth{};
     for (const Measure &m : measures) {
         if (!discounted(m)) continue;
         auto &d = depth[int(m.discount)];
@@ -29,9 +24,9 @@ std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> meas
 }
 
 /// Mean of the values that are not NaN, summed in order with Neumaier's correction.
-double mean_in_order(std::span<const double> values) {
+double mean_in_order(Doubles values) {
     double sum = 0.0, lost = 0.0;
-    std::int64_t n = 0;
+    Index n = 0;
     for (const double v : values) {
         if (std::isnan(v)) continue;
         const double next = sum + v;
@@ -43,10 +38,10 @@ double mean_in_order(std::span<const double> values) {
     return (sum + lost) / double(n);
 }
 
-void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
+void count_rows(const RankedQuery &query, std::span<Index> out) {
     auto to = out.begin();
     for (const RowCounts &counts : {dominating_counts(query), dominated_counts(query)})
-        for (const std::int64_t n : {counts.total, counts.wrong, counts.tied}) *to++ = n;
+        for (const Index n : {counts.total, counts.wrong, counts.tied}) *to++ = n;
 }
 
 }  // namespace
@@ -62,23 +57,22 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     if (counted.pairs) out.pairs.resize(3 * n_queries);
     if (counted.rows) out.rows.resize(6 * n_queries);
 
-    const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
-    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    const std::vector<Index> cuts = cut_queries(input.queries.offsets);
+    parallel_for(Index(cuts.size()) - 1, n_threads, [&](Index chunk) {
         RankScratch scratch;
-        FenwickTree<std::int64_t> higher;
+        FenwickTree<Index> higher;
         RankedQuery query;
         const auto c = std::size_t(chunk);
-        for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
+        for (Index q = cuts[c]; q < cuts[c + 1]; ++q) {
             rank_query(input, q, ties, scratch, query);
             const auto at = std::size_t(q);
             const PairCounts counts = with_pairs ? pair_counts(query, higher) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] =
-                    measure_query(measures[m], query,
-                                  tables[int(measures[m].discount)], counts);
+                    measure_query(measures[m], query, tables[int(measures[m].discount)], counts);
             if (counted.pairs) {
                 auto to = out.pairs.begin() + std::ptrdiff_t(3 * at);
-                for (const std::int64_t n : {counts.concordant, counts.discordant, counts.tied}) *to++ = n;
+                for (const Index n : {counts.concordant, counts.discordant, counts.tied}) *to++ = n;
             }
             if (counted.rows) count_rows(query, std::span(out.rows).subspan(6 * at, 6));
         }
@@ -88,30 +82,30 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     return out;
 }
 
-PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher) {
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<Index> &higher) {
     const auto k = std::size_t(query.n_levels());
     PairCounts counts;
-    const std::int64_t n = query.n_rows();
-    std::int64_t n_pairs = n * n;
-    for (const std::int64_t c : query.n_at) n_pairs -= c * c;
+    const Index n = query.n_rows();
+    Index n_pairs = n * n;
+    for (const Index c : query.n_at) n_pairs -= c * c;
     n_pairs /= 2;
     // The rows with higher scores, by level: a row is in the wrong order with those of a lower level.
     higher.reset(query.n_levels());
-    std::vector<std::int64_t> here(k, 0);
+    std::vector<Index> here(k, 0);
     std::int32_t begin = 0;
     for (const std::int32_t end : query.score_end) {
-        std::int64_t equal = 0;
+        Index equal = 0;
         for (std::int32_t i = begin; i < end; ++i) {
             const auto r = std::size_t(query.level[i]);
-            counts.discordant += higher.sum_below(std::int64_t(r));
+            counts.discordant += higher.sum_below(Index(r));
             equal += here[r]++;  // pairs of the group in the same level
         }
-        const std::int64_t size = end - begin;
+        const Index size = end - begin;
         counts.tied += size * (size - 1) / 2 - equal;
         for (std::int32_t i = begin; i < end; ++i) {
             const auto r = std::size_t(query.level[i]);
             here[r] = 0;
-            higher.add(std::int64_t(r), 1);
+            higher.add(Index(r), 1);
         }
         begin = end;
     }
@@ -129,12 +123,12 @@ RowCounts count_outranked(const RankedQuery &query) {
     const auto level = [&](std::int32_t i) {
         return from_top ? query.level[i] : query.n_levels() - 1 - query.level[i];
     };
-    const auto n_groups = std::int64_t(query.score_end.size());
+    const auto n_groups = Index(query.score_end.size());
     RowCounts counts;
     counts.total = query.n_rows() - (query.n_at.empty() ? 0 : from_top ? query.n_at.front() : query.n_at.back());
     std::int32_t lowest = query.n_levels();
-    for (std::int64_t k = 0; k < n_groups; ++k) {
-        const std::int64_t g = from_top ? k : n_groups - 1 - k;
+    for (Index k = 0; k < n_groups; ++k) {
+        const Index g = from_top ? k : n_groups - 1 - k;
         const std::int32_t begin = g == 0 ? 0 : query.score_end[g - 1], end = query.score_end[g];
         std::int32_t here = lowest;
         for (std::int32_t i = begin; i < end; ++i) here = std::min(here, level(i));

@@ -1,12 +1,10 @@
 // Large arrays straight from the system.
 #pragma once
-#include <cstddef>
 #include <cstdlib>
 #include <new>
-#include <span>
-#include <type_traits>
-#include <utility>
-#include <vector>
+
+#include "basics.hpp"
+
 #if defined(__has_feature)  // clang's way of saying what GCC says by __SANITIZE_ADDRESS__
 #define LINRANK_ASAN __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)

@@ -1,10 +1,5 @@
 // Drawing pairs (i, j), "i above j", at a cost that does not depend on how many there are.
 #pragma once
-#include <algorithm>
-#include <limits>
-#include <memory>
-#include <stdexcept>
-#include <string>
 
 #include "pages.hpp"
 #include "random.hpp"
@@ -21,7 +16,7 @@ class PairSampler {
     virtual ~PairSampler() = default;
     virtual void draw(Random &random, std::span<RowPair> out) const = 0;
     /// One more than the largest row that may be drawn.
-    virtual std::int64_t n_rows() const = 0;
+    virtual Index n_rows() const = 0;
 };
 
 /// A sampler that finds the places of many pairs together: each waits for memory several times, and the waits of a
@@ -43,11 +38,11 @@ class BlockSampler : public PairSampler {
         }
         random = local;
     }
-    std::int64_t n_rows() const override { return n_rows_; }
+    Index n_rows() const override { return n_rows_; }
 
   protected:
     static constexpr std::size_t block = 128;
-    std::int64_t n_rows_ = 0;
+    Index n_rows_ = 0;
 };
 
 // Drawing one of many with given weights, in constant time: Walker's alias method, built as Vose does.
@@ -77,7 +72,7 @@ struct AliasDraw {
 
 /// Weights are finite, >= 0, and one of them is > 0; throws std::invalid_argument otherwise. What has
 /// weight zero is never drawn. O(n), and the same slots on every machine.
-PageArray<AliasSlot> alias_slots(std::span<const double> weights);
+PageArray<AliasSlot> alias_slots(Doubles weights);
 
 // A row of a range in proportion to its weight, by binary search in running sums.
 
@@ -87,12 +82,12 @@ class RunningSums {
     /// Places first .. first + n, and the sums before and at their end: a place lies where a number
     /// between these falls.
     struct Range {
-        std::int64_t first, n;
+        Index first, n;
         double low, high;
     };
 
     /// Throws std::invalid_argument for weights that are negative or not finite, and for disorder.
-    RunningSums(std::span<const double> weights, std::span<const std::int64_t> restarts)
+    RunningSums(Doubles weights, Integers restarts)
         : restarts_(restarts.begin(), restarts.end()), sums_(weights.size()) {
         if (restarts_.empty() || restarts_.front() != 0 || !std::is_sorted(restarts_.begin(), restarts_.end()))
             throw std::invalid_argument("restarts of the running sums must increase from 0");
@@ -102,7 +97,7 @@ class RunningSums {
             if (!(weights[t] >= 0.0 && weights[t] <= std::numeric_limits<double>::max()))
                 throw std::invalid_argument("row weight " + std::to_string(t) + " must be finite and >= 0, got " +
                                             std::to_string(weights[t]));
-            for (; restart != restarts_.end() && *restart == std::int64_t(t); ++restart) sum = 0.0;
+            for (; restart != restarts_.end() && *restart == Index(t); ++restart) sum = 0.0;
             sums_[t] = sum += weights[t];
         }
     }
@@ -110,7 +105,7 @@ class RunningSums {
     std::size_t size() const { return sums_.size(); }
 
     /// Throws std::invalid_argument if the range crosses a restart, or if nothing in it has weight.
-    Range range(std::int64_t first, std::int64_t n) const {
+    Range range(Index first, Index n) const {
         const auto next = std::upper_bound(restarts_.begin(), restarts_.end(), first);
         if (next != restarts_.end() && *next < first + n)
             throw std::invalid_argument("the rows of a cell cross a restart of the running sums at " +
@@ -126,7 +121,7 @@ class RunningSums {
     /// The search for the first place of a range whose sum exceeds `target`; done when n is 1.
     struct Search {
         const double *base;
-        std::int64_t n;
+        Index n;
         double target;
     };
 
@@ -137,16 +132,16 @@ class RunningSums {
         // Rounding may lift the last numbers to the end of the range, where nothing exceeds them.
         return {sums_.data() + range.first, range.n, drawn < range.high ? drawn : range.low};
     }
-    std::int64_t place(const Search &done) const { return done.base - sums_.data(); }
+    Index place(const Search &done) const { return done.base - sums_.data(); }
 
     /// All searches step by step together, so that their waits for memory overlap. No branch on the data:
     /// one that is mispredicted costs more than the step.
     static void finish(std::span<Search> searches) {
-        std::int64_t longest = 1;
+        Index longest = 1;
         for (const Search &search : searches) longest = std::max(longest, search.n);
         for (; longest > 1; longest -= longest / 2) {
             for (Search &search : searches) {
-                const std::int64_t half = search.n / 2;  // 0 once n is 1: nothing moves any more
+                const Index half = search.n / 2;  // 0 once n is 1: nothing moves any more
                 search.base += half & -std::int64_t(search.base[half - (search.n > 1)] <= search.target);
                 search.n -= half;
                 __builtin_prefetch(search.base + search.n / 2);
@@ -155,7 +150,7 @@ class RunningSums {
     }
 
   private:
-    std::vector<std::int64_t> restarts_;
+    std::vector<Index> restarts_;
     PageArray<double> sums_;
 };
 
@@ -163,14 +158,14 @@ class RunningSums {
 
 /// Winners and losers are ranges of an array of row numbers, which many cells may share.
 struct Cell {
-    std::int64_t winner_first, n_winners, loser_first, n_losers;
+    Index winner_first, n_winners, loser_first, n_losers;
 };
 
 /// Cells, each drawn in proportion to its weight.
 struct Cells {
-    std::span<const std::int64_t> rows;
+    Integers rows;
     std::span<const Cell> cells;
-    std::span<const double> weights;
+    Doubles weights;
 };
 
 /// How likely the rows of a range are; none: all the same.
@@ -178,8 +173,8 @@ struct Cells {
 /// A row is found by binary search in running sums. They start anew at `restarts` (increasing, from 0), so
 /// that no sum is dwarfed by another that it has nothing to do with; no range crosses a restart.
 struct RowWeights {
-    std::span<const double> weights;  // of each element of Cells::rows
-    std::span<const std::int64_t> restarts;
+    Doubles weights;  // of each element of Cells::rows
+    Integers restarts;
 };
 
 /// A cell by its weight, its winner and its loser independently: O(1) a pair, whatever the number of
@@ -190,9 +185,9 @@ std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells);
 /// The same with rows in proportion to their weights: O(log n) for ranges of n rows.
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeights &row_weights);
 
-/// With row numbers and ranges of the type Index, std::uint32_t or std::uint64_t, which must hold them:
+/// With row numbers and ranges of the type Number, std::uint32_t or std::uint64_t, which must hold them:
 /// the smaller it is, the more cells and rows the caches hold.
-template <class Index>
+template <class Number>
 std::unique_ptr<PairSampler> make_cell_sampler_of(const Cells &cells);
 
 // Samplers of the pairs of queries: the distributions that `sampling` names.
@@ -200,8 +195,8 @@ std::unique_ptr<PairSampler> make_cell_sampler_of(const Cells &cells);
 /// Query q is positions offsets[q] .. offsets[q+1), with levels in [0, n_levels[q]); position t is row
 /// order[t], or t if there is no order.
 struct LeveledQueries {
-    std::span<const std::int64_t> offsets, order;
-    std::span<const std::int32_t> levels, n_levels;
+    Integers offsets, order;
+    Levels levels, n_levels;
 };
 
 /// P(i, j) ∝ c_q u_i u_j over level_i > level_j, with c > 0 for the queries that take part. `row_weight`
@@ -209,15 +204,14 @@ struct LeveledQueries {
 ///
 /// A cell is a level r >= 1 of a query: its rows as winners, all rows below as losers. Sorted by level the
 /// latter are a prefix of the query, so one array of rows serves all cells; O(l) to build.
-std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries,
-                                                std::span<const double> query_weight,
-                                                std::span<const double> row_weight);
+std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries, Doubles query_weight,
+                                                Doubles row_weight);
 
 /// Sculley's indexed sampler: a query by its weight, two different levels of it, a row of each.
 /// P(i, j) = c_q/Σc · 2/(k_q (k_q - 1)) · 1/(n_qr n_qs). Queries of one level are left out, which the paper
 /// forgets: there is no second level to draw from.
 std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
-                                                      std::span<const double> query_weight);
+                                                      Doubles query_weight);
 
 /// Two uniform rows, again and again until they make a pair: P(i, j) = 1/p, after l²/2p draws on average.
 /// The rows of queries of which `keep` is false are left out; an empty `keep` leaves out none. Throws

@@ -6,9 +6,9 @@ namespace linrank {
 namespace {
 
 /// Σ u |s|, u = 1 where it is null; four sums under way hide the latency of an addition.
-double absolute_sum(std::int64_t n, const double *s, const double *u) {
+double absolute_sum(Index n, const double *s, const double *u) {
     double sum[4] = {0.0, 0.0, 0.0, 0.0};
-    std::int64_t i = 0;
+    Index i = 0;
     if (!u)
         for (; i + 4 <= n; i += 4)
             for (int lane = 0; lane < 4; ++lane) sum[lane] += std::abs(s[i + lane]);
@@ -20,12 +20,12 @@ double absolute_sum(std::int64_t n, const double *s, const double *u) {
 
 std::vector<std::int32_t> level_order(const PairProblem &problem) {
     std::vector<std::int32_t> order;
-    for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t begin = problem.begin(q), n = problem.length(q), n_levels = problem.n_levels[q];
+    for (Index q = 0; q < problem.n_queries(); ++q) {
+        const Index begin = problem.begin(q), n = problem.length(q), n_levels = problem.n_levels[q];
         if (problem.adjacent || !sums_by_rank(n, n_levels)) continue;
         if (order.empty()) order.resize(problem.n_rows());
-        counting_sort(n, n_levels, [&](std::int64_t i) { return problem.levels[begin + i]; },
-                      [&](std::int64_t i, std::int64_t place) { order[begin + place] = std::int32_t(i); });
+        counting_sort(n, n_levels, [&](Index i) { return problem.levels[begin + i]; },
+                      [&](Index i, Index place) { order[begin + place] = std::int32_t(i); });
     }
     return order;
 }
@@ -40,7 +40,7 @@ void PairPoint::Moments::operator+=(const Moments &other) {
     n_active += other.n_active;
 }
 
-PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
+PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, Doubles z,
                      const PairPoint *near, int n_threads)
     : LossPoint(z.size()), problem_(problem), loss_(loss),
       order_(z.size(), PageArray<double>::huge), level_(z.size(), PageArray<double>::huge),
@@ -51,7 +51,7 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
       degree_(z.size(), PageArray<double>::huge) {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<Sums> sums(chunks.size());
-    for_each_query<SweepScratch>(chunks, n_threads, [&](std::int64_t k, std::int64_t q, SweepScratch &scratch) {
+    for_each_query<SweepScratch>(chunks, n_threads, [&](Index k, Index q, SweepScratch &scratch) {
         if (!problem_.has_pairs(q)) std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
         else add_sums(sums[k], chunks[k].is_long ? evaluate_long(q, z, n_threads) : evaluate(q, z, near, scratch));
     });
@@ -59,8 +59,8 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     set_sums(total);
     total_curvature *= curvature();
     // Beside the rounding of each query, that of their sum: so many additions one after the other.
-    std::int64_t depth = std::int64_t(chunks.size());
-    for (const QueryChunk &chunk : chunks) depth = std::max(depth, std::int64_t(chunks.size()) + chunk.last - chunk.first);
+    Index depth = Index(chunks.size());
+    for (const QueryChunk &chunk : chunks) depth = std::max(depth, Index(chunks.size()) + chunk.last - chunk.first);
     const double unit = unit_roundoff * double(depth);
     const double off = unit * (std::abs(sum_of_slacks) + std::abs(inner_slacks) + n_violations);
     value_error = total.value_error + unit * std::abs(value);
@@ -69,8 +69,8 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     gradient_error = std::sqrt(total.squared_error);
 }
 
-Windows PairPoint::windows(std::int64_t q) const {
-    const std::int64_t begin = problem_.begin(q);
+Windows PairPoint::windows(Index q) const {
+    const Index begin = problem_.begin(q);
     const bool has_places = !place_.empty(), is_band = loss_.kind == PairLoss::huber;
     return {.n = std::int32_t(problem_.length(q)),
             .n_levels = problem_.n_levels[q],
@@ -88,17 +88,17 @@ Windows PairPoint::windows(std::int64_t q) const {
 // Pairs see differences of scores only, and the expanded squares below cancel under a common offset: s are
 // the scores about their median. The mean would do but for far rows: one drags it away from all others, whose
 // differences then lose their digits. Where it is far, the order that it gave may be wrong in these digits.
-void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+void PairPoint::sort(Index q, const double *z, const PairPoint *near, SweepScratch &scratch) {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     std::int32_t *order = order_.data() + begin;
     const std::int32_t *level = problem_.levels.data() + begin;
     std::vector<double> &s = scratch.s;
     s.resize(n);
     const auto subtract = [&](double origin) {
-        for (std::int64_t i = 0; i < n; ++i) s[i] = z[i] - origin;
+        for (Index i = 0; i < n; ++i) s[i] = z[i] - origin;
     };
     double mean = 0;
-    for (std::int64_t i = 0; i < n; ++i) mean += z[i];
+    for (Index i = 0; i < n; ++i) mean += z[i];
     mean /= double(n);
     subtract(mean);
     sort_scores(s.data(), n, near ? near->order(q) : nullptr, order, scratch.sort);
@@ -110,9 +110,9 @@ void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, Swe
     const double largest = std::max(std::abs(s[order[0]]), std::abs(s[order[n - 1]]));
     scratch.sum = absolute_sum(n, s.data(), u_of(q));
     scratch.grid = put_on_grid(n, largest, s.data());
-    for (std::int64_t t = 0; t < n; ++t) level_[begin + t] = level[order[t]];
+    for (Index t = 0; t < n; ++t) level_[begin + t] = level[order[t]];
     if (!place_.empty())
-        for (std::int64_t t = 0; t < n; ++t)
+        for (Index t = 0; t < n; ++t)
             place_[begin + order[t]] = std::int32_t(t);
 }
 
@@ -121,7 +121,7 @@ void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, Swe
 // multiples of a power of two of which n of them together have no more than 51 bits: all sums are exact then,
 // and so are the slopes, if ε is a power of two as well. It moves no score by more than half the grid, and
 // the dual point that the slopes are is one of the moved scores, as good as any. Returns the grid, or 0.
-double PairPoint::put_on_grid(std::int64_t n, double largest, double *s) const {
+double PairPoint::put_on_grid(Index n, double largest, double *s) const {
     constexpr double coarsest = 0x1p-30;
     if (loss_.kind != PairLoss::huber || !is_counted()) return 0.0;
     const double reach = 4.0 * double(n) * (2.0 + largest);  // infinite or NaN where a score is
@@ -129,22 +129,22 @@ double PairPoint::put_on_grid(std::int64_t n, double largest, double *s) const {
     int exponent;
     std::frexp(reach, &exponent);
     const double grid = std::ldexp(1.0, exponent - 53), magic = 0x1.8p52 * grid;
-    for (std::int64_t i = 0; i < n; ++i) s[i] = (s[i] + magic) - magic;
+    for (Index i = 0; i < n; ++i) s[i] = (s[i] + magic) - magic;
     return grid;
 }
 
 // out = u v (u where v is null), and u g v after it where there are gains.
-void PairPoint::weigh(std::int64_t q, const double *v, double *out) const {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    for (std::int64_t i = 0; i < n; ++i) out[i] = v ? problem_.u(begin + i) * v[i] : problem_.u(begin + i);
+void PairPoint::weigh(Index q, const double *v, double *out) const {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
+    for (Index i = 0; i < n; ++i) out[i] = v ? problem_.u(begin + i) * v[i] : problem_.u(begin + i);
     if (!problem_.gain.empty())
-        for (std::int64_t i = 0; i < n; ++i)
+        for (Index i = 0; i < n; ++i)
             out[n + i] = problem_.gain[begin + i] * out[i];
 }
 
 // Σ_j u_j |g_j - g_i| v_j from sums of u v and of u g v: gains are ordered as the levels are, so with
 // sign = +1 above row i and -1 below it, |g_j - g_i| = sign (g_j - g_i). Without gains the sum of u v.
-double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const {
+double PairPoint::combined(Index i, Index n, const double *sums, double sign) const {
     if (problem_.gain.empty()) return *sums;
     return sign * (sums[n] - problem_.gain[i] * *sums);
 }
@@ -156,9 +156,9 @@ double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, d
 // is at most twice the largest. With r = 1 + |s|, all of that is below 10(n + 2)μ times
 //
 //   slacks: Σ (d + c u U) r,   slopes: d r + c u (S + U r),   squares: Σ r (d r + c u (S + U r)).
-PairPoint::Errors PairPoint::errors_of(std::int64_t q, const Moments &m, double sum, const double *s,
+PairPoint::Errors PairPoint::errors_of(Index q, const Moments &m, double sum, const double *s,
                                        const std::int32_t *order) const {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     // Sums of long queries are those of at most sixteen pieces, and no differences.
     const double depth = n < long_query ? double(n + 2) : double(n / 16 + 64);
     const double unit = 10.0 * depth * unit_roundoff, c = problem_.c(q);
@@ -168,13 +168,13 @@ PairPoint::Errors PairPoint::errors_of(std::int64_t q, const Moments &m, double 
                 unit * (m.square_spread + c * sum * (m.n_active + sum)), m.n_active * slope * slope};
     }
     double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
-    for (std::int64_t i = begin; i < begin + n; ++i) {
+    for (Index i = begin; i < begin + n; ++i) {
         weight += problem_.u(i);
         if (!problem_.gain.empty()) gain = std::max(gain, 2.0 * std::abs(problem_.gain[i]));
     }
     const double loose = c * gain * weight, near = c * gain * sum;
     Errors error{unit * m.spread, 0, unit * m.square_spread, 0};
-    for (std::int64_t t = 0; t < n; ++t) {
+    for (Index t = 0; t < n; ++t) {
         const double u = problem_.u(begin + (order ? order[t] : t)), r = 1.0 + std::abs(s[t]);
         const double slope = unit * u * (near + loose * r);
         error.slacks += unit * u * loose * r;
@@ -189,7 +189,7 @@ PairPoint::Errors PairPoint::errors_of(std::int64_t q, const Moments &m, double 
 // On a grid everything is exact but for the last sums; n²μ² of their terms is less than μ. A margin that is
 // not on the grid costs some roundings where it enters. As sums at the scores that were given, before these
 // were moved by up to half the grid, slacks of violated pairs are off by a grid each, those of others by no more.
-PairPoint::Errors PairPoint::errors_on(double grid, std::int64_t q, const Moments &m, double margin) const {
+PairPoint::Errors PairPoint::errors_on(double grid, Index q, const Moments &m, double margin) const {
     const double c = problem_.c(q), n = double(problem_.length(q));
     const double off = std::fmod(margin, grid) == 0.0 ? 0.0 : 4.0 * unit_roundoff;
     const double moved = grid * (m.violations + 0.5 * c * n * n);
@@ -204,18 +204,18 @@ PairPoint::Errors PairPoint::errors_on(double grid, std::int64_t q, const Moment
 //   (AᵀA s)_i = c u_i [(l⁺ + l⁻) s_i - γ⁺ - γ⁻],   (Aᵀe)_i = c u_i (l⁻ - l⁺),   p = Σ_i c u_i l⁺
 //   Σ ξ = θ p - sᵀAᵀe,   Σ ξ² = θ² p - 2 θ sᵀAᵀe + sᵀAᵀA s,   ½ ∂Σξ²/∂s = AᵀA s - θ Aᵀe
 // The hinge's sub-gradient is -Aᵀe.
-PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, bool is_inner, SweepScratch &scratch) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+PairPoint::Moments PairPoint::sweep_margin(Index q, double margin, bool is_inner, SweepScratch &scratch) {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
     const double *v = scratch.v.data();
     double *above = scratch.above.data(), *below = scratch.below.data();
-    const auto score = [s = scratch.s.data(), order = order_.data() + begin](std::int64_t t) { return s[order[t]]; };
+    const auto score = [s = scratch.s.data(), order = order_.data() + begin](Index t) { return s[order[t]]; };
     const Windows w = windows_of(q, is_inner, [&](std::int32_t *upto, std::int32_t *from) {
         find_windows(n, score, margin, upto, from);
     });
     level_sums(w, 2 * width, v, above, below, scratch);
     if (is_counted() && sums_by_rank(n, w.n_levels))  // trees leave rounding where no violator is
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (Index i = 0; i < n; ++i) {
             if (above[i] == 0.0) above[n + i] = 0.0;
             if (below[i] == 0.0) below[n + i] = 0.0;
         }
@@ -223,7 +223,7 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, bool i
     const bool is_on_grid = scratch.grid > 0.0;
     const double c = problem_.c(q);
     Moments total;
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Index i = 0; i < n; ++i) {
         const double s = scratch.s[i], u = problem_.u(begin + i);
         const double l_above = combined(begin + i, n, above + i, 1.0);
         const double l_below = combined(begin + i, n, below + i, -1.0);
@@ -254,12 +254,12 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, bool i
 }
 
 // Four sums of each kind under way hide the latency of an addition.
-void PairPoint::Moments::add_rows(std::int64_t n, const double *s, const double *degree) {
-    constexpr std::int64_t lanes = 4;
+void PairPoint::Moments::add_rows(Index n, const double *s, const double *degree) {
+    constexpr Index lanes = 4;
     double dr[lanes] = {}, drr[lanes] = {}, most[lanes] = {}, active[lanes] = {};
-    for (std::int64_t first = 0; first < n; first += lanes) {
-        const std::int64_t width = std::min(lanes, n - first);
-        for (std::int64_t lane = 0; lane < width; ++lane) {
+    for (Index first = 0; first < n; first += lanes) {
+        const Index width = std::min(lanes, n - first);
+        for (Index lane = 0; lane < width; ++lane) {
             const double r = 1.0 + std::abs(s[first + lane]), d = degree[first + lane];
             dr[lane] += d * r;
             drr[lane] += d * r * r;
@@ -267,7 +267,7 @@ void PairPoint::Moments::add_rows(std::int64_t n, const double *s, const double 
             active[lane] += d != 0.0 ? 1.0 : 0.0;
         }
     }
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    for (Index lane = 0; lane < lanes; ++lane) {
         spread += dr[lane];
         square_spread += drr[lane];
         largest = std::max(largest, most[lane]);
@@ -275,9 +275,9 @@ void PairPoint::Moments::add_rows(std::int64_t n, const double *s, const double 
     }
 }
 
-PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
+PairPoint::Sums PairPoint::evaluate(Index q, Doubles z, const PairPoint *near,
                                     SweepScratch &scratch) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
     sort(q, z.data() + begin, near, scratch);
     for (auto *vector : {&scratch.v, &scratch.above, &scratch.below})
@@ -292,7 +292,7 @@ PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, c
     if (loss_.kind != PairLoss::huber) return summary(m, errors(m, 1.0), {}, {});
     const double inner_margin = 1.0 - loss_.epsilon, scale = problem_.c(q) * 0.5 / loss_.epsilon;
     const Moments inside = sweep_margin(q, inner_margin, true, scratch);
-    for (std::int64_t i = begin; i < begin + n; ++i)
+    for (Index i = begin; i < begin + n; ++i)
         gradient[i] *= scale * problem_.u(i);
     return summary(m, errors(m, 1.0), inside, errors(inside, inner_margin));
 }
@@ -326,23 +326,23 @@ PairPoint::Sums PairPoint::summary(const Moments &m, const Errors &error, const 
 }
 
 // out_i = l'' (degree_i v_i - c u_i (Σ weight·v above + below)).
-void PairPoint::combine(std::int64_t q, const double *v, const double *above, const double *below,
+void PairPoint::combine(Index q, const double *v, const double *above, const double *below,
                         double *out) const {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const double curve = curvature(), scale = curve * problem_.c(q);
     const double *degree = this->degree(q);
     if (problem_.row_weight.empty() && problem_.gain.empty())
-        for (std::int64_t i = 0; i < n; ++i)
+        for (Index i = 0; i < n; ++i)
             out[i] = curve * degree[i] * v[i] - scale * (above[i] + below[i]);
     else
-        for (std::int64_t i = 0; i < n; ++i)
+        for (Index i = 0; i < n; ++i)
             out[i] = curve * degree[i] * v[i] -
                      scale * problem_.u(begin + i) *
                          (combined(begin + i, n, above + i, 1.0) +
                           combined(begin + i, n, below + i, -1.0));
 }
 
-void PairPoint::multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const {
+void PairPoint::multiply(Index q, const double *v, double *out, SweepScratch &scratch) const {
     const std::size_t size = std::size_t(n_vectors() * problem_.length(q));
     scratch.above.resize(size);
     scratch.below.resize(size);
@@ -356,9 +356,9 @@ void PairPoint::multiply(std::int64_t q, const double *v, double *out, SweepScra
     combine(q, v, scratch.above.data(), scratch.below.data(), out);
 }
 
-void PairPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
+void PairPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
-    for_each_query<SweepScratch>(chunks, n_threads, [&](std::int64_t k, std::int64_t q, SweepScratch &scratch) {
+    for_each_query<SweepScratch>(chunks, n_threads, [&](Index k, Index q, SweepScratch &scratch) {
         const double *in = v.data() + problem_.begin(q);
         double *to = out.data() + problem_.begin(q);
         if (!problem_.has_pairs(q)) std::fill_n(to, problem_.length(q), 0.0);

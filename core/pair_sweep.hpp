@@ -6,9 +6,6 @@
 // g_i - g_j where there are no gains, or for pairs of neighboring levels only,
 // in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <memory>
 
 #include "loss_point.hpp"
 #include "parallel.hpp"
@@ -19,25 +16,25 @@ namespace linrank {
 
 /// The labels' side of the loss. Everything is by position: query q is offsets[q]..offsets[q+1].
 struct PairProblem {
-    std::span<const std::int64_t> offsets;
-    std::span<const std::int32_t> levels;
-    std::span<const std::int32_t> n_levels;
-    std::span<const double> row_weight;    // u, or empty for ones
-    std::span<const double> query_weight;  // c, or empty for ones
-    std::span<const std::int32_t> by_level;  // of level_order(), or empty
-    std::span<const double> gain;  // g, the same for all rows of a level, or empty
+    Integers offsets;
+    Levels levels;
+    Levels n_levels;
+    Doubles row_weight;    // u, or empty for ones
+    Doubles query_weight;  // c, or empty for ones
+    Levels by_level;  // of level_order(), or empty
+    Doubles gain;  // g, the same for all rows of a level, or empty
     bool adjacent = false;         // pairs of neighboring levels only: level_i = level_j + 1
 
-    std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t begin(std::int64_t q) const { return offsets[q]; }
-    std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
-    std::vector<QueryChunk> chunks(std::int64_t n_target) const {
+    Index n_rows() const { return offsets.back(); }
+    Index n_queries() const { return Index(offsets.size()) - 1; }
+    Index begin(Index q) const { return offsets[q]; }
+    Index length(Index q) const { return begin(q + 1) - begin(q); }
+    std::vector<QueryChunk> chunks(Index n_target) const {
         return chunk_queries(offsets, n_levels, n_target);
     }
-    bool has_pairs(std::int64_t q) const { return n_levels[q] > 1; }
-    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
-    double c(std::int64_t q) const {
+    bool has_pairs(Index q) const { return n_levels[q] > 1; }
+    double u(Index i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
+    double c(Index q) const {
         return query_weight.empty() ? 1.0 : query_weight[q];
     }
 };
@@ -62,7 +59,7 @@ struct SweepScratch {
 class PairPoint : public LossPoint {
 public:
     /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
-    PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
+    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z,
               const PairPoint *near, int n_threads);
 
     /// l'' where it is not 0.
@@ -72,18 +69,18 @@ public:
     }
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
-    void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
+    void multiply(Index q, const double *v, double *out, SweepScratch &scratch) const;
     /// The same for a long query, by all threads; v and out are not the same memory.
-    void multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const;
+    void multiply_long(Index q, const double *v, double *out, int n_threads) const;
     /// out = ∇²L(z)·v for all rows.
-    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    void multiply(Doubles v, std::span<double> out, int n_threads) const;
 
     /// Where the loss of a pair is curved: windows, of huber bands.
-    Windows windows(std::int64_t q) const;
+    Windows windows(Index q) const;
     /// Row (within the query) that stands at each place of the ascending order of scores.
-    const std::int32_t *order(std::int64_t q) const { return order_.data() + problem_.begin(q); }
+    const std::int32_t *order(Index q) const { return order_.data() + problem_.begin(q); }
     /// Σ_j ω_ij over the pairs of each row where the loss is curved.
-    const double *degree(std::int64_t q) const { return degree_.data() + problem_.begin(q); }
+    const double *degree(Index q) const { return degree_.data() + problem_.begin(q); }
     const PairProblem &problem() const { return problem_; }
 
 private:
@@ -96,7 +93,7 @@ private:
     struct Moments {
         double violations = 0, slacks = 0, squares = 0;
         double spread = 0, square_spread = 0, largest = 0, n_active = 0;
-        void add_rows(std::int64_t n, const double *s, const double *degree);
+        void add_rows(Index n, const double *s, const double *degree);
         void operator+=(const Moments &other);
     };
     /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of all slopes
@@ -106,40 +103,39 @@ private:
     };
     /// Of a query whose scores s, about their median, have the absolute sum given; by place where an
     /// order is given, else by row.
-    Errors errors_of(std::int64_t q, const Moments &m, double sum, const double *s,
+    Errors errors_of(Index q, const Moments &m, double sum, const double *s,
                      const std::int32_t *order) const;
     /// The same for scores on a grid.
-    Errors errors_on(double grid, std::int64_t q, const Moments &m, double margin) const;
-    double put_on_grid(std::int64_t n, double largest, double *s) const;
+    Errors errors_on(double grid, Index q, const Moments &m, double margin) const;
+    double put_on_grid(Index n, double largest, double *s) const;
     int n_vectors() const { return problem_.gain.empty() ? 1 : 2; }
     /// Whether pairs are counted: whole numbers, and sums of them exact.
     bool is_counted() const { return problem_.row_weight.empty() && problem_.gain.empty(); }
-    const double *u_of(std::int64_t q) const {
+    const double *u_of(Index q) const {
         return problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + problem_.begin(q);
     }
     /// The windows of one margin, outer or inner, whose ends find(upto, from) writes.
     template <class Find>
-    Windows windows_of(std::int64_t q, bool is_inner, const Find &find);
-    void sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch);
-    Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
-                  SweepScratch &scratch);
-    Moments sweep_margin(std::int64_t q, double margin, bool is_inner, SweepScratch &scratch);
+    Windows windows_of(Index q, bool is_inner, const Find &find);
+    void sort(Index q, const double *z, const PairPoint *near, SweepScratch &scratch);
+    Sums evaluate(Index q, Doubles z, const PairPoint *near, SweepScratch &scratch);
+    Moments sweep_margin(Index q, double margin, bool is_inner, SweepScratch &scratch);
     Sums summary(const Moments &outside, const Errors &error, const Moments &inside,
                  const Errors &inner_error) const;
-    void weigh(std::int64_t q, const double *v, double *out) const;
-    double combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const;
-    void combine(std::int64_t q, const double *v, const double *above, const double *below,
+    void weigh(Index q, const double *v, double *out) const;
+    double combined(Index i, Index n, const double *sums, double sign) const;
+    void combine(Index q, const double *v, const double *above, const double *below,
                  double *out) const;
 
     // Long queries: core/long_query.cpp.
     struct LongScratch;
-    Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
-    Moments sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v, LongScratch &scratch,
+    Sums evaluate_long(Index q, Doubles z, int n_threads);
+    Moments sweep_margin_long(Index q, double margin, bool is_inner, double *v, LongScratch &scratch,
                               int n_threads);
-    Moments finish_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
+    Moments finish_degrees(Index q, double margin, bool is_inner, LongScratch &scratch,
                            int n_threads);
-    double finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
-    void add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
+    double finish_slopes(Index q, bool is_inner, LongScratch &scratch, int n_threads);
+    void add_pair_sums(Index q, const Windows &w, double *v, double *above, double *below,
                        int n_threads) const;
 
     PairProblem problem_;
@@ -151,7 +147,7 @@ private:
 };
 
 template <class Find>
-Windows PairPoint::windows_of(std::int64_t q, bool is_inner, const Find &find) {
+Windows PairPoint::windows_of(Index q, bool is_inner, const Find &find) {
     std::int32_t *upto = (is_inner ? upto_inner_ : upto_).data() + problem_.begin(q);
     std::int32_t *from = (is_inner ? from_inner_ : from_).data() + problem_.begin(q);
     find(upto, from);
@@ -166,7 +162,7 @@ Windows PairPoint::windows_of(std::int64_t q, bool is_inner, const Find &find) {
 
 /// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighboring
 /// levels.
-bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
+bool sums_by_rank(Index n, Index n_levels);
 
 /// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
 /// n_vectors vectors one after the other, and so do above and below.
@@ -183,9 +179,9 @@ void add_level_sums(const Windows &q, const double *v, double *above, double sig
 /// none). Both come from one walk over that one test: rounding is monotone, so each is the exact inverse of the
 /// other and the counts of the two sides add up to the same number.
 template <class Score>
-void find_windows(std::int64_t n, const Score &score, double margin, std::int32_t *upto, std::int32_t *from) {
-    std::int64_t end = 0;
-    for (std::int64_t t = 0; t < n; ++t) {
+void find_windows(Index n, const Score &score, double margin, std::int32_t *upto, std::int32_t *from) {
+    Index end = 0;
+    for (Index t = 0; t < n; ++t) {
         const double other = score(t);
         while (end < n && (margin - score(end)) + other > 0.0) from[end++] = std::int32_t(t);
         upto[t] = std::int32_t(end);
@@ -194,7 +190,7 @@ void find_windows(std::int64_t n, const Score &score, double margin, std::int32_
 }
 
 /// The same by all threads, for a long query. With NaN the ends are within bounds and ascending.
-void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
                            std::int32_t *from, int n_threads);
 
 }  // namespace linrank

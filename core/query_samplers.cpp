@@ -1,7 +1,5 @@
 #include "pair_sampler.hpp"
 
-#include <numeric>
-
 #include "queries.hpp"
 
 namespace linrank {
@@ -10,11 +8,11 @@ namespace {
 
 /// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
 /// where each level starts, and the end.
-std::vector<std::int64_t> sort_by_level(const LeveledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
-    const std::int64_t begin = queries.offsets[q];
-    return counting_sort(std::int64_t(out.size()), queries.n_levels[q],
-                         [&](std::int64_t i) { return queries.levels[begin + i]; },
-                         [&](std::int64_t i, std::int64_t place) { out[place] = begin + i; });
+std::vector<Index> sort_by_level(const LeveledQueries &queries, std::size_t q, std::span<Index> out) {
+    const Index begin = queries.offsets[q];
+    return counting_sort(Index(out.size()), queries.n_levels[q],
+                         [&](Index i) { return queries.levels[begin + i]; },
+                         [&](Index i, Index place) { out[place] = begin + i; });
 }
 
 /// Elements added one by one to an array of known capacity; what is not used is never touched.
@@ -33,9 +31,9 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-void to_rows(const LeveledQueries &queries, std::span<std::int64_t> positions) {
+void to_rows(const LeveledQueries &queries, std::span<Index> positions) {
     if (queries.order.empty()) return;
-    for (std::int64_t &t : positions) t = queries.order[t];
+    for (Index &t : positions) t = queries.order[t];
 }
 
 std::size_t length(const LeveledQueries &queries, std::size_t q) {
@@ -48,7 +46,7 @@ std::size_t total_levels(const LeveledQueries &queries) {
     return total;
 }
 
-bool takes_part(const LeveledQueries &queries, std::span<const double> query_weight, std::size_t q) {
+bool takes_part(const LeveledQueries &queries, Doubles query_weight, std::size_t q) {
     return queries.n_levels[q] > 1 && query_weight[q] > 0.0;
 }
 
@@ -58,7 +56,7 @@ bool takes_part(const LeveledQueries &queries, std::span<const double> query_wei
 struct GatheredCells {
     GatheredCells(const LeveledQueries &queries, std::size_t copies)
         : rows(copies * queries.levels.size()), cells(total_levels(queries)), weights(total_levels(queries)) {}
-    Filled<std::int64_t> rows;
+    Filled<Index> rows;
     Filled<Cell> cells;
     Filled<double> weights;
 
@@ -72,16 +70,16 @@ struct GatheredCells {
     }
 };
 
-std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight) {
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, Doubles query_weight) {
     GatheredCells out(queries, 1);
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
-        const auto first = std::int64_t(out.rows.n);
-        const std::span<std::int64_t> rows = out.rows.extend(length(queries, q));
-        const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
+        const auto first = Index(out.rows.n);
+        const std::span<Index> rows = out.rows.extend(length(queries, q));
+        const std::vector<Index> starts = sort_by_level(queries, q, rows);
         to_rows(queries, rows);
         for (std::size_t r = 1; r + 1 < starts.size(); ++r) {
-            const std::int64_t below = starts[r], n = starts[r + 1] - below;
+            const Index below = starts[r], n = starts[r + 1] - below;
             out.add_cell({first + below, n, first, below}, query_weight[q] * (double(n) * double(below)));
         }
     }
@@ -90,16 +88,16 @@ std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span
 
 /// With weights every row is there twice: among the losers, whose sums run over the whole query so that any
 /// prefix may be drawn from, and among the winners, whose sums start anew with each level.
-std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight,
-                                        std::span<const double> row_weight) {
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, Doubles query_weight,
+                                        Doubles row_weight) {
     GatheredCells out(queries, 2);
     Filled<double> weights(2 * queries.levels.size());
-    std::vector<std::int64_t> restarts;
+    std::vector<Index> restarts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
-        const auto losers = std::int64_t(out.rows.n), winners = losers + std::int64_t(length(queries, q));
-        const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
-        const std::vector<std::int64_t> starts = sort_by_level(queries, q, first);
+        const auto losers = Index(out.rows.n), winners = losers + Index(length(queries, q));
+        const std::span<Index> first = out.rows.extend(length(queries, q));
+        const std::vector<Index> starts = sort_by_level(queries, q, first);
         const std::span<double> u = weights.extend(first.size());
         for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[first[t]];
         to_rows(queries, first);
@@ -108,7 +106,7 @@ std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span
         restarts.push_back(losers);
         double below = 0.0;  // Σ u of the levels so far
         for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
-            const std::int64_t start = starts[r], n = starts[r + 1] - start;
+            const Index start = starts[r], n = starts[r + 1] - start;
             const double here = std::accumulate(u.begin() + start, u.begin() + start + n, 0.0);
             restarts.push_back(winners + start);
             out.add_cell({winners + start, n, losers, start}, query_weight[q] * (here * below));
@@ -128,26 +126,26 @@ struct PendingPair {
 
 class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPair> {
   public:
-    QueryLevelSampler(const LeveledQueries &queries, std::span<const double> query_weight)
+    QueryLevelSampler(const LeveledQueries &queries, Doubles query_weight)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
         std::vector<double> weights;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!takes_part(queries, query_weight, q)) continue;
-            const auto first = std::int64_t(rows_.n);
-            const std::span<std::int64_t> rows = rows_.extend(length(queries, q));
-            const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
+            const auto first = Index(rows_.n);
+            const std::span<Index> rows = rows_.extend(length(queries, q));
+            const std::vector<Index> starts = sort_by_level(queries, q, rows);
             to_rows(queries, rows);
             if (std::adjacent_find(starts.begin(), starts.end()) != starts.end())
                 throw std::invalid_argument("a level has no rows to draw from");
             weights.push_back(query_weight[q]);
             queries_.push_back({starts_.n, std::uint64_t(queries.n_levels[q])});
-            for (const std::int64_t start : starts) starts_.add(first + start);
+            for (const Index start : starts) starts_.add(first + start);
         }
         table_ = alias_slots(weights);
         n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
     }
 
-    std::int64_t row(std::uint64_t place) const { return rows_.array[place]; }
+    Index row(std::uint64_t place) const { return rows_.array[place]; }
     void find_places(Random &random, std::span<PendingPair> pending) const {
         for (PendingPair &pair : pending) {
             pair.query = AliasDraw::from(random.next(), table_.size());
@@ -187,13 +185,13 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
     }
 
     std::uint64_t place(std::uint64_t level, std::uint64_t bits) const {
-        const std::int64_t *start = &starts_.array[level];
+        const Index *start = &starts_.array[level];
         return std::uint64_t(start[0]) + scaled(bits, std::uint64_t(start[1] - start[0]));
     }
 
     PageArray<AliasSlot> table_;
     std::vector<Query> queries_;
-    Filled<std::int64_t> rows_, starts_;
+    Filled<Index> rows_, starts_;
 };
 
 // ---- without an index -------------------------------------------------------------------------
@@ -207,7 +205,7 @@ class RejectionSampler final : public PairSampler {
         bool has_pairs = false;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!keep.empty() && !keep[q]) continue;
-            for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
+            for (Index t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
                 places_.add({std::uint32_t(q), queries.levels[t]});
                 rows_.add(row_at(queries.order, t));
                 has_pairs |= queries.levels[t] != queries.levels[queries.offsets[q]];
@@ -229,7 +227,7 @@ class RejectionSampler final : public PairSampler {
             pair = {rows_.array[a], rows_.array[b]};
         }
     }
-    std::int64_t n_rows() const override { return n_rows_; }
+    Index n_rows() const override { return n_rows_; }
 
   private:
     struct Place {
@@ -237,20 +235,19 @@ class RejectionSampler final : public PairSampler {
         std::int32_t level;
     };
     Filled<Place> places_;
-    Filled<std::int64_t> rows_;
-    std::int64_t n_rows_;
+    Filled<Index> rows_;
+    Index n_rows_;
 };
 
 }  // namespace
 
-std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries,
-                                                std::span<const double> query_weight,
-                                                std::span<const double> row_weight) {
+std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries, Doubles query_weight,
+                                                Doubles row_weight) {
     return row_weight.empty() ? sampler_of(queries, query_weight) : sampler_of(queries, query_weight, row_weight);
 }
 
 std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
-                                                      std::span<const double> query_weight) {
+                                                      Doubles query_weight) {
     return std::make_unique<QueryLevelSampler>(queries, query_weight);
 }
 

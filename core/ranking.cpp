@@ -1,25 +1,20 @@
 #include "ranking.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-#include <stdexcept>
-
 #include "parallel.hpp"
 
 namespace linrank {
 namespace {
 
-std::int32_t size_of(const QueryView &queries, std::int64_t q) {
+std::int32_t size_of(const QueryView &queries, Index q) {
     const auto at = std::size_t(q);
-    const std::int64_t size = queries.offsets[at + 1] - queries.offsets[at];
+    const Index size = queries.offsets[at + 1] - queries.offsets[at];
     if (size > std::numeric_limits<std::int32_t>::max())
         throw std::invalid_argument("a query has more than 2147483647 rows");
     return std::int32_t(size);
 }
 
 /// The places of `n` positions from `begin` on, by descending score; equal scores keep their order.
-void sort_places(const QueryView &queries, std::span<const double> scores, std::int64_t begin,
+void sort_places(const QueryView &queries, Doubles scores, Index begin,
                  std::int32_t n, RankScratch &scratch) {
     scratch.negative.resize(n);
     scratch.order.resize(n);
@@ -28,10 +23,10 @@ void sort_places(const QueryView &queries, std::span<const double> scores, std::
 }
 
 /// The places [first, last) of equal scores, by the rule for ties.
-void break_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t *first, std::int32_t *last) {
+void break_ties(const RankInput &in, Index begin, Ties ties, std::int32_t *first, std::int32_t *last) {
     const auto level = [&](std::int32_t place) { return in.levels[begin + place]; };
     const auto id = [&](std::int32_t place) {
-        const std::int64_t row = in.queries.row(begin + place);
+        const Index row = in.queries.row(begin + place);
         return in.docid.empty() ? row : in.docid[row];
     };
     // The places ascend, so that a stable sort leaves ties of ties in the order of the input.
@@ -41,11 +36,11 @@ void break_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t
         std::stable_sort(first, last, [&](std::int32_t a, std::int32_t b) { return id(a) > id(b); });
 }
 
-void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, RankedQuery &out) {
+void fill_levels(const RankInput &in, Index q, Index begin, RankedQuery &out) {
     const auto k = std::size_t(in.n_levels[q]);
     out.label.assign(k, 0.0);
     out.n_at.assign(k, 0);
-    for (std::int64_t t = begin; t < begin + out.n_rows(); ++t) {
+    for (Index t = begin; t < begin + out.n_rows(); ++t) {
         const auto level = std::size_t(in.levels[t]);
         out.label[level] = in.labels[in.queries.row(t)];
         ++out.n_at[level];
@@ -54,9 +49,8 @@ void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, Ranked
 
 }  // namespace
 
-void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scratch,
-                RankedQuery &out) {
-    const std::int64_t begin = in.queries.offsets[q];
+void rank_query(const RankInput &in, Index q, Ties ties, RankScratch &scratch, RankedQuery &out) {
+    const Index begin = in.queries.offsets[q];
     const std::int32_t n_rows = size_of(in.queries, q);
     const std::int32_t n = in.n_ranked.empty() ? n_rows : std::int32_t(in.n_ranked[q]);
     sort_places(in.queries, in.scores, begin, n, scratch);
@@ -87,13 +81,13 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
     fill_levels(in, q, begin, out);
 }
 
-void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
-                          std::span<std::int64_t> ranks) {
-    const std::vector<std::int64_t> cuts = cut_queries(queries.offsets);
-    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+void ranks_within_queries(const QueryView &queries, Doubles scores, int n_threads,
+                          std::span<Index> ranks) {
+    const std::vector<Index> cuts = cut_queries(queries.offsets);
+    parallel_for(Index(cuts.size()) - 1, n_threads, [&](Index chunk) {
         RankScratch scratch;
-        for (std::int64_t q = cuts[chunk]; q < cuts[chunk + 1]; ++q) {
-            const std::int64_t begin = queries.offsets[q];
+        for (Index q = cuts[chunk]; q < cuts[chunk + 1]; ++q) {
+            const Index begin = queries.offsets[q];
             const std::int32_t n = size_of(queries, q);
             sort_places(queries, scores, begin, n, scratch);
             for (std::int32_t i = 0; i < n; ++i) ranks[queries.row(begin + scratch.order[i])] = i + 1;

@@ -17,12 +17,12 @@ enum class Ties {
 /// Queries as positions: query q is positions [offsets[q], offsets[q+1]), and position t is row
 /// order[t], or row t when `order` is empty.
 struct QueryView {
-    std::span<const std::int64_t> offsets;
-    std::span<const std::int64_t> order;
+    Integers offsets;
+    Integers order;
 
-    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t row(std::int64_t t) const { return row_at(order, t); }
+    Index n_queries() const { return Index(offsets.size()) - 1; }
+    Index n_rows() const { return offsets.back(); }
+    Index row(Index t) const { return row_at(order, t); }
 };
 
 /// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
@@ -51,21 +51,20 @@ struct RankScratch {
 /// is NaN.
 struct RankInput {
     QueryView queries;
-    std::span<const double> labels;
-    std::span<const double> scores;
-    std::span<const std::int32_t> levels;
-    std::span<const std::int32_t> n_levels;
-    std::span<const std::int64_t> docid;  // rank of the document id; empty: the row number is the id
+    Doubles labels;
+    Doubles scores;
+    Levels levels;
+    Levels n_levels;
+    Integers docid;  // rank of the document id; empty: the row number is the id
     // Of each query, how many of its positions, from the first on, are on the list; empty: all.
-    std::span<const std::int64_t> n_ranked = {};
+    Integers n_ranked = {};
 };
 
 /// Puts query q into `out`.
-void rank_query(const RankInput &input, std::int64_t q, Ties ties, RankScratch &scratch,
-                RankedQuery &out);
+void rank_query(const RankInput &input, Index q, Ties ties, RankScratch &scratch, RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
-void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
-                          std::span<std::int64_t> ranks);
+void ranks_within_queries(const QueryView &queries, Doubles scores, int n_threads,
+                          std::span<Index> ranks);
 
 }  // namespace linrank

@@ -15,12 +15,12 @@ namespace linrank {
 template <class Value>
 struct DenseBlock {
     const Value *values;
-    std::int64_t stride;
-    std::int64_t n_columns;
-    const std::int64_t *index;
-    std::int64_t first;
-    std::int64_t n_rows;
-    [[gnu::always_inline]] const Value *row(std::int64_t t) const {
+    Index stride;
+    Index n_columns;
+    const Index *index;
+    Index first;
+    Index n_rows;
+    [[gnu::always_inline]] const Value *row(Index t) const {
         return values + (index ? index[t] : first + t) * stride;
     }
 };
@@ -60,22 +60,22 @@ struct Windows {
 /// signs 1, to put it in, and -1, to take it out of a band; the caller has put in those before `first` (or after
 /// `last`).
 template <bool is_above, class Insert, class Visit>
-[[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, std::int64_t first, std::int64_t last,
+[[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, Index first, Index last,
                                                 const Insert &insert, const Visit &visit) {
     const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner : q.from_inner;
-    const auto start = [&](const std::int32_t *ends) __attribute__((always_inline)) -> std::int64_t {
+    const auto start = [&](const std::int32_t *ends) __attribute__((always_inline)) -> Index {
         if (is_above) return first == 0 ? 0 : ends[first - 1];
         return last == q.n ? q.n : ends[last];
     };
-    const auto reach = [&](std::int64_t &next, std::int64_t end, double sign) __attribute__((always_inline)) {
+    const auto reach = [&](Index &next, Index end, double sign) __attribute__((always_inline)) {
         if constexpr (is_above)
             for (; next < end; ++next) insert(next, sign);
         else
             while (next > end) insert(--next, sign);
     };
-    std::int64_t inserted = start(outer), removed = is_band ? start(inner) : 0;
-    for (std::int64_t k = 0; k < last - first; ++k) {
-        const std::int64_t t = is_above ? first + k : last - 1 - k;
+    Index inserted = start(outer), removed = is_band ? start(inner) : 0;
+    for (Index k = 0; k < last - first; ++k) {
+        const Index t = is_above ? first + k : last - 1 - k;
         reach(inserted, outer[t], 1.0);
         if (is_band) reach(removed, inner[t], -1.0);
         visit(t);
@@ -89,7 +89,7 @@ struct SwapRow {
     double z, gain, first, factor;
 };
 struct SwapRows {
-    std::int64_t n;
+    Index n;
     const double *z, *gain, *second;
     const double *weight;  // null for ones
 };
@@ -119,10 +119,10 @@ struct RowKernels {
     // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds only these
     // columns, and A need not be filled beyond them. On and above the diagonal; what lies below is not
     // defined. n, first and last are multiples of 16.
-    void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+    void (*add_cross_product)(Index n_rows, Index n, Index first, Index last,
                               const Value *a, const Value *b, double *product);
     // y += a·x, n a multiple of 16
-    void (*axpy)(std::int64_t n, Value a, const Value *x, Value *y);
+    void (*axpy)(Index n, Value a, const Value *x, Value *y);
     DescentKernel<DenseRows<Value>> dense;
     DescentKernel<CsrRows<Value>> sparse;
 };
@@ -140,27 +140,27 @@ struct Simd {
     // The sums below, or above, for the places [first, last), from a tree that holds what was inserted before; see
     // sweep.cpp. Here v and the sums are by place, for a long query leaves the cache and its order is
     // random, and the sums, times sign, are added to what is there.
-    void (*radix_sums[2])(const Windows &, const double *v, std::int64_t first, std::int64_t last,
+    void (*radix_sums[2])(const Windows &, const double *v, Index first, Index last,
                           double *tree, double sign, double *sums);
 
     // Σ x·y
-    double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
+    double (*dot_vectors)(Index n, const double *x, const double *y);
     // The same as in twice the precision: off by a rounding of itself, and n² roundings of second order.
-    double (*dot_twice)(std::int64_t n, const double *x, const double *y);
+    double (*dot_twice)(Index n, const double *x, const double *y);
     // x[i] = e^x[i] for x[i] <= 709, to an ulp or so; 0 below -700
-    void (*exp_vector)(std::int64_t n, double *x);
+    void (*exp_vector)(Index n, double *x);
     // x[i] = x[i]^degree, n a multiple of 8
-    void (*power_vector)(std::int64_t n, int degree, double *x);
+    void (*power_vector)(Index n, int degree, double *x);
 
     // Tiles of kernel matrices. Eight rows are a panel: value c of row r is at [8c + r]. Row r of a
     // and rows 8p + k of b, n_panels panels one behind the other, give out[r·stride + 8p + k]:
     // factor · Σ_c (a - b)², or factor · Σ_c a·b + term.
-    void (*panel_distances)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
-                            const double *b, double factor, double *out, std::int64_t stride);
-    void (*panel_products)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
-                           const double *b, double factor, double term, double *out, std::int64_t stride);
+    void (*panel_distances)(Index n_columns, Index n_panels, const double *a,
+                            const double *b, double factor, double *out, Index stride);
+    void (*panel_products)(Index n_columns, Index n_panels, const double *a,
+                           const double *b, double factor, double term, double *out, Index stride);
     // sums[r] += Σ_j q[r·stride + j]·v[j], total[j] += Σ_r q[r·stride + j]·u[r], q read once
-    void (*add_symmetric)(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
+    void (*add_symmetric)(Index n_rows, Index n, const double *q, Index stride,
                           const double *u, const double *v, double *sums, double *total);
 
     // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums += theirs.
@@ -185,7 +185,7 @@ const Simd &simd();
 inline constexpr int prefix_table_levels = 8;
 /// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the second-level
 /// cache, and a tree over the levels, often far fewer, wins.
-inline constexpr std::int64_t longest_ranked = 32768;
+inline constexpr Index longest_ranked = 32768;
 
 /// Where the nodes of a radix-16 tree over levels lie in one array.
 ///
@@ -193,11 +193,11 @@ inline constexpr std::int64_t longest_ranked = 32768;
 /// slots are a node. Slots of a depth are padded to whole nodes.
 struct RadixTree {
     int depth = 0;
-    std::int64_t start[8] = {};
-    std::int64_t size = 0;  // doubles in the array
+    Index start[8] = {};
+    Index size = 0;  // doubles in the array
 
-    [[gnu::always_inline]] constexpr explicit RadixTree(std::int64_t n_levels) {
-        std::int64_t slots = n_levels;
+    [[gnu::always_inline]] constexpr explicit RadixTree(Index n_levels) {
+        Index slots = n_levels;
         do {
             start[depth++] = size;
             size += (slots + 15) / 16 * 16;

@@ -1,12 +1,5 @@
 #include "sort_scores.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <limits>
-#include <numeric>
-#include <utility>
-
 #include "pages.hpp"
 #include "parallel.hpp"
 
@@ -23,17 +16,17 @@ Bits ordered_bits(Real x) {
 }
 
 /// By the upper 32 bits, least significant digit first.
-void radix_sort(std::uint64_t *keys, std::uint64_t *spare, std::int64_t n) {
+void radix_sort(std::uint64_t *keys, std::uint64_t *spare, Index n) {
     constexpr int bits = 11, n_digits = (32 + bits - 1) / bits;
     constexpr std::uint64_t mask = (1u << bits) - 1;
     std::array<std::array<std::uint32_t, mask + 1>, n_digits> counts{};
-    for (std::int64_t t = 0; t < n; ++t)
+    for (Index t = 0; t < n; ++t)
         for (int digit = 0; digit < n_digits; ++digit)
             ++counts[digit][(keys[t] >> (32 + bits * digit)) & mask];
     for (int digit = 0; digit < n_digits; ++digit) {
         std::uint32_t start = 0;
         for (auto &count : counts[digit]) start += std::exchange(count, start);
-        for (std::int64_t t = 0; t < n; ++t)
+        for (Index t = 0; t < n; ++t)
             spare[counts[digit][(keys[t] >> (32 + bits * digit)) & mask]++] = keys[t];
         std::swap(keys, spare);
     }
@@ -57,16 +50,16 @@ struct ByBits {
 };
 
 /// The score as float32 above the index: one comparison of integers.
-std::uint64_t key_of(double score, std::int64_t index) {
+std::uint64_t key_of(double score, Index index) {
     return std::uint64_t(ordered_bits<std::uint32_t>(float(score))) << 32 | std::uint32_t(index);
 }
 
 /// Insertion sort; gives up, with a valid permutation, after `budget` moves.
 template <class T, class Before>
-bool insertion_sort(const Before &before, std::int64_t n, T *order, std::int64_t budget) {
-    for (std::int64_t t = 1; t < n; ++t) {
+bool insertion_sort(const Before &before, Index n, T *order, Index budget) {
+    for (Index t = 1; t < n; ++t) {
         const T element = order[t];
-        std::int64_t slot = t;
+        Index slot = t;
         for (; slot > 0 && before(element, order[slot - 1]); --slot) order[slot] = order[slot - 1];
         order[slot] = element;
         if ((budget -= t - slot) < 0) return false;
@@ -76,10 +69,10 @@ bool insertion_sort(const Before &before, std::int64_t n, T *order, std::int64_t
 
 /// Buckets of equal width, fewer than one score a bucket, then insertion: a single pass where a radix sort takes
 /// four. False where scores crowd in few buckets, or one of them or their range is not finite.
-bool sort_by_buckets(const double *scores, std::int64_t n, std::int32_t *order, SortScratch &scratch) {
-    const std::int64_t n_buckets = 4 * n;
+bool sort_by_buckets(const double *scores, Index n, std::int32_t *order, SortScratch &scratch) {
+    const Index n_buckets = 4 * n;
     double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Index i = 0; i < n; ++i) {
         low = std::min(low, scores[i]);
         high = std::max(high, scores[i]);
         sum += scores[i] * 0.0;  // NaN where a score is
@@ -91,24 +84,24 @@ bool sort_by_buckets(const double *scores, std::int64_t n, std::int32_t *order, 
     scratch.start.assign(n_buckets + 1, 0);
     // Rounding never turns two scores around, so that a bucket holds none that belongs before an earlier
     // one; that of the highest score may exceed the last by one unit of rounding, not by a bucket.
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Index i = 0; i < n; ++i) {
         scratch.bucket[i] = std::int32_t((scores[i] - low) * scale);
         ++scratch.start[scratch.bucket[i] + 1];
     }
     std::partial_sum(scratch.start.begin(), scratch.start.end(), scratch.start.begin());
-    for (std::int64_t i = 0; i < n; ++i)
+    for (Index i = 0; i < n; ++i)
         scratch.rows[scratch.start[scratch.bucket[i]]++] = {scores[i], std::int32_t(i)};
     const auto before = [](const SortScratch::Row &a, const SortScratch::Row &b) { return a.score < b.score; };
     if (!insertion_sort(before, n, scratch.rows.data(), 4 * n + 64)) return false;
-    for (std::int64_t t = 0; t < n; ++t) order[t] = scratch.rows[t].index;
+    for (Index t = 0; t < n; ++t) order[t] = scratch.rows[t].index;
     return true;
 }
 
 }  // namespace
 
-void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess,
+void sort_scores(const double *scores, Index n, const std::int32_t *guess,
                  std::int32_t *order, SortScratch &scratch) {
-    constexpr std::int64_t longest_in_cache = 1 << 13;  // beyond it the buckets leave the cache
+    constexpr Index longest_in_cache = 1 << 13;  // beyond it the buckets leave the cache
     const ByScore before{scores};
     if (guess) {
         std::copy(guess, guess + n, order);
@@ -119,9 +112,9 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
     scratch.keys.resize(n);
     scratch.spare.resize(n);
     std::uint64_t *keys = scratch.keys.data();
-    for (std::int64_t t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
+    for (Index t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
     radix_sort(keys, scratch.spare.data(), n);
-    for (std::int64_t t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
+    for (Index t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
     // Scores that round to the same float may still be swapped: almost sorted, unless contrived.
     if (insertion_sort(before, n, order, 8 * n + 64)) return;
     std::sort(order, order + n, ByBits{scores});
@@ -131,11 +124,11 @@ namespace {
 
 /// Where the output of a merge is cut: `taken` rows of the first run and at - taken of the second one are
 /// the first `at` of both. No two keys are equal.
-std::int64_t taken_of_first(const std::uint64_t *a, std::int64_t n_a, const std::uint64_t *b,
-                            std::int64_t n_b, std::int64_t at) {
-    std::int64_t low = std::max<std::int64_t>(0, at - n_b), high = std::min(at, n_a);
+Index taken_of_first(const std::uint64_t *a, Index n_a, const std::uint64_t *b,
+                            Index n_b, Index at) {
+    Index low = std::max<Index>(0, at - n_b), high = std::min(at, n_a);
     while (low < high) {
-        const std::int64_t taken = (low + high) / 2;
+        const Index taken = (low + high) / 2;
         if (a[taken] < b[at - taken - 1]) low = taken + 1;
         else high = taken;
     }
@@ -143,9 +136,9 @@ std::int64_t taken_of_first(const std::uint64_t *a, std::int64_t n_a, const std:
 }
 
 /// The rows of the places [first, last) of sorted keys, and those that are equal as floats by their doubles.
-void order_equal_floats(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
+void order_equal_floats(const ByScore &before, const std::uint64_t *keys, Index first, Index last,
             std::int32_t *order) {
-    for (std::int64_t end; first < last; first = end) {
+    for (Index end; first < last; first = end) {
         const std::uint64_t score = keys[first] >> 32;
         for (end = first; end < last && keys[end] >> 32 == score; ++end)
             order[end] = std::int32_t(keys[end] & 0xffffffffu);
@@ -158,26 +151,26 @@ void order_equal_floats(const ByScore &before, const std::uint64_t *keys, std::i
 
 // Runs of keys are sorted and merged by all threads: a key holds its score, so that nothing looks at the
 // scores, out of cache and in random order, until rows equal as floats are left.
-void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads) {
-    constexpr std::int64_t n_runs = 16;
-    const auto start = [n](std::int64_t run) { return n * run / n_runs; };
+void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, int n_threads) {
+    constexpr Index n_runs = 16;
+    const auto start = [n](Index run) { return n * run / n_runs; };
     PageArray<std::uint64_t> keys(n, PageArray<std::uint64_t>::huge),
         spare(std::size_t(n), PageArray<std::uint64_t>::huge);
-    parallel_for(n_runs, n_threads, [&](std::int64_t r) {
-        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
+    parallel_for(n_runs, n_threads, [&](Index r) {
+        for (Index t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
         radix_sort(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
     });
     std::uint64_t *source = keys.data(), *target = spare.data();
-    for (std::int64_t width = 1; width < n_runs; width *= 2) {
+    for (Index width = 1; width < n_runs; width *= 2) {
         // Each merge is cut at equal shares of its output: always sixteen tasks.
-        parallel_for(n_runs, n_threads, [&](std::int64_t task) {
-            const std::int64_t merge = task / (2 * width), part = task % (2 * width);
-            const std::int64_t first = start(2 * width * merge), middle = start(2 * width * merge + width),
+        parallel_for(n_runs, n_threads, [&](Index task) {
+            const Index merge = task / (2 * width), part = task % (2 * width);
+            const Index first = start(2 * width * merge), middle = start(2 * width * merge + width),
                                last = start(2 * width * (merge + 1));
             const std::uint64_t *a = source + first, *b = source + middle;
-            const std::int64_t begin = (last - first) * part / (2 * width),
+            const Index begin = (last - first) * part / (2 * width),
                                end = (last - first) * (part + 1) / (2 * width);
-            const std::int64_t a_begin = taken_of_first(a, middle - first, b, last - middle, begin),
+            const Index a_begin = taken_of_first(a, middle - first, b, last - middle, begin),
                                a_end = taken_of_first(a, middle - first, b, last - middle, end);
             std::merge(a + a_begin, a + a_end, b + (begin - a_begin), b + (end - a_end),
                        target + first + begin);
@@ -185,12 +178,12 @@ void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *or
         std::swap(source, target);
     }
     // A part begins where a new float does.
-    const auto part = [&](std::int64_t p) -> std::int64_t {
-        const std::int64_t t = start(p);
+    const auto part = [&](Index p) -> Index {
+        const Index t = start(p);
         if (t == 0 || t == n) return t;
         return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;
     };
-    parallel_for(n_runs, n_threads, [&](std::int64_t p) {
+    parallel_for(n_runs, n_threads, [&](Index p) {
         order_equal_floats(ByScore{scores}, source, part(p), part(p + 1), order);
     });
 }

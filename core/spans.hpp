@@ -1,17 +1,14 @@
 // Runs of bytes of different lengths, one a row: entries of sparse rows, comments.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
+#include "basics.hpp"
 
 namespace linrank {
 
 /// Copies span order[0], then order[1], ... to `to`; span i is the elements offsets[i] to offsets[i + 1] of `from`,
 /// each of `width` bytes. All indices have been checked.
-inline void gather_spans(const std::byte *from, std::size_t width, std::span<const std::int64_t> offsets,
-                         std::span<const std::int64_t> order, std::byte *to) {
-    for (const std::int64_t i : order) {
+inline void gather_spans(const std::byte *from, std::size_t width, Integers offsets,
+                         Integers order, std::byte *to) {
+    for (const Index i : order) {
         const auto row = std::size_t(i);
         const auto begin = std::size_t(offsets[row]) * width;
         const auto n_bytes = std::size_t(offsets[row + 1] - offsets[row]) * width;

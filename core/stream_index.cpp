@@ -1,15 +1,12 @@
 #include "stream_index.hpp"
 
-#include <algorithm>
 #include <cassert>
-#include <stdexcept>
 #include <tuple>
 
 namespace linrank {
 
-void PairCells::append(std::int64_t winner, std::int64_t winners_end, std::int64_t loser,
-                       std::int64_t losers_end, std::int64_t q) {
-    const std::int64_t n = (winners_end - winner) * (losers_end - loser);
+void PairCells::append(Index winner, Index winners_end, Index loser, Index losers_end, Index q) {
+    const Index n = (winners_end - winner) * (losers_end - loser);
     if (n == 0) return;
     winner_begin.push_back(winner);
     winner_end.push_back(winners_end);
@@ -19,10 +16,10 @@ void PairCells::append(std::int64_t winner, std::int64_t winners_end, std::int64
     n_pairs += n;
 }
 
-StreamIndex::StreamIndex(std::int64_t rows_per_level, std::int64_t rows_per_query)
+StreamIndex::StreamIndex(Index rows_per_level, Index rows_per_query)
     : rows_per_level_(rows_per_level), rows_per_query_(rows_per_query) {}
 
-void StreamIndex::reserve(std::int64_t n_rows) {
+void StreamIndex::reserve(Index n_rows) {
     const auto n = std::size_t(n_rows);
     labels_.reserve(n);
     sizes_.reserve(n);
@@ -45,7 +42,7 @@ StreamIndex::Query &StreamIndex::see(std::int64_t id) {
     return *entry->second;
 }
 
-void StreamIndex::touch(std::span<const std::int64_t> ids) {
+void StreamIndex::touch(Integers ids) {
     check_whole();
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i > 0 && ids[i] == ids[i - 1]) continue;  // rows of a query often come together
@@ -69,7 +66,7 @@ void StreamIndex::drop(Query &query) {
     by_id_.erase(entry);
 }
 
-void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
+void StreamIndex::evict(Index max_rows, Index max_size) {
     begin_change();
     const auto is_full = [&] { return n_rows_ > max_rows || size_ > max_size; };
     while (queries_.size() > 1 && is_full()) drop(queries_.front());
@@ -102,8 +99,7 @@ void StreamIndex::relink(Query &query) {
 
 // ---- adding --------------------------------------------------------------------------------------
 
-PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const double> labels,
-                           std::span<const std::int64_t> sizes) {
+PairCells StreamIndex::add(Integers ids, Doubles labels, Integers sizes) {
     begin_change();
     const std::size_t start = labels_.size(), n = ids.size();
     batch_.resize(n);
@@ -117,7 +113,7 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
         next_.push_back(none);
         size_ += sizes[i];
     }
-    n_rows_ += std::int64_t(n);
+    n_rows_ += Index(n);
     std::sort(batch_.begin(), batch_.end(), [&](std::int32_t a, std::int32_t b) {
         return std::tuple(query_[a]->first_new, labels_[a], a) < std::tuple(query_[b]->first_new, labels_[b], b);
     });
@@ -133,7 +129,7 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
     return cells;
 }
 
-void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells) {
+void StreamIndex::add_rows(Query &query, Levels fresh, PairCells &cells) {
     list_rows(query);
     rows_.resize(old_.size() + fresh.size());
     // Stable: of equal labels the old come first.
@@ -146,22 +142,22 @@ void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, Pa
 }
 
 /// The cells of one query: rows_ are all its rows by label and age, `fresh` the new ones in that order.
-void StreamIndex::append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh, PairCells &cells) const {
+void StreamIndex::append_cells(std::int32_t first_new, Levels fresh, PairCells &cells) const {
     // Two stretches of `order`: all rows of the query, then the new ones. Of a level the old rows come
     // before the new ones in the first, being older.
-    const std::int64_t number = cells.query.empty() ? 0 : cells.query.back() + 1;
-    const auto all = std::int64_t(cells.order.size()), n = std::int64_t(rows_.size());
-    const std::int64_t added = all + n;
+    const Index number = cells.query.empty() ? 0 : cells.query.back() + 1;
+    const auto all = Index(cells.order.size()), n = Index(rows_.size());
+    const Index added = all + n;
     cells.order.insert(cells.order.end(), rows_.begin(), rows_.end());
     cells.order.insert(cells.order.end(), fresh.begin(), fresh.end());
-    for (std::int64_t begin = 0, new_begin = 0; begin < n;) {
-        const auto label = [&](std::int64_t t) { return labels_[rows_[t]]; };
-        const auto in_level = [&](std::int64_t t) { return t < n && label(t) == label(begin); };
-        std::int64_t middle = begin;
+    for (Index begin = 0, new_begin = 0; begin < n;) {
+        const auto label = [&](Index t) { return labels_[rows_[t]]; };
+        const auto in_level = [&](Index t) { return t < n && label(t) == label(begin); };
+        Index middle = begin;
         while (in_level(middle) && rows_[middle] < first_new) ++middle;
-        std::int64_t end = middle;
+        Index end = middle;
         while (in_level(end)) ++end;
-        const std::int64_t new_end = new_begin + (end - middle);
+        const Index new_end = new_begin + (end - middle);
         cells.append(added + new_begin, added + new_end, all, all + begin, number);
         cells.append(all + begin, all + middle, added, added + new_begin, number);
         begin = end;
@@ -176,16 +172,16 @@ void StreamIndex::keep_within_bounds() {
         std::size_t end = begin + 1;
         while (end < rows_.size() && labels_[rows_[end]] == labels_[rows_[begin]])
             ++end;
-        while (std::int64_t(end - begin) > rows_per_level_) forget(rows_[begin++]);
+        while (Index(end - begin) > rows_per_level_) forget(rows_[begin++]);
         while (begin < end) rows_[kept++] = rows_[begin++];
     }
     rows_.resize(kept);
-    if (std::int64_t(rows_.size()) > rows_per_query_) keep_youngest();
+    if (Index(rows_.size()) > rows_per_query_) keep_youngest();
 }
 
 void StreamIndex::keep_youngest() {
     old_.assign(rows_.begin(), rows_.end());
-    const auto n_surplus = std::int64_t(rows_.size()) - rows_per_query_;
+    const auto n_surplus = Index(rows_.size()) - rows_per_query_;
     std::nth_element(old_.begin(), old_.begin() + n_surplus, old_.end());
     const std::int32_t first_kept = old_[n_surplus];
     std::erase_if(rows_, [&](std::int32_t row) {
@@ -197,16 +193,16 @@ void StreamIndex::keep_youngest() {
 
 // ---- gaps, and the state without them ------------------------------------------------------------
 
-std::vector<std::int64_t> StreamIndex::compact() {
+std::vector<Index> StreamIndex::compact() {
     check_whole();
-    std::vector<std::int64_t> kept;
+    std::vector<Index> kept;
     kept.reserve(n_rows_);
     std::vector<std::int32_t> place(labels_.size(), none);
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         if (query_[i] == nullptr) continue;
         const std::size_t to = kept.size();
         place[i] = std::int32_t(to);
-        kept.push_back(std::int64_t(i));
+        kept.push_back(Index(i));
         labels_[to] = labels_[i];
         sizes_[to] = sizes_[i];
         query_[to] = query_[i];
@@ -234,12 +230,11 @@ StreamIndex::State StreamIndex::state() {
     return out;
 }
 
-StreamIndex StreamIndex::restore(std::int64_t rows_per_level, std::int64_t rows_per_query,
-                                 const State &state) {
+StreamIndex StreamIndex::restore(Index rows_per_level, Index rows_per_query, const State &state) {
     StreamIndex index(rows_per_level, rows_per_query);
     index.add(state.ids, state.labels, state.sizes);
     index.touch(state.recency);
-    if (index.n_forgotten_ != 0 || index.n_queries() != std::int64_t(state.recency.size()))
+    if (index.n_forgotten_ != 0 || index.n_queries() != Index(state.recency.size()))
         throw std::invalid_argument("the rows and queries of the buffer do not fit together");
     index.n_forgotten_ = state.n_forgotten;
     return index;

@@ -7,7 +7,6 @@
 // place; the depth is the cut-off of the measure, beyond which no swap changes anything. So a row has at most
 // depth pairs, and they are visited, not listed: the rows after one row lie side by side in memory.
 #pragma once
-#include <memory>
 
 #include "loss_point.hpp"
 #include "products.hpp"
@@ -16,47 +15,47 @@ namespace linrank {
 
 /// The weights' side of the loss, by position: query q is offsets[q]..offsets[q+1].
 struct SwapProblem {
-    std::vector<std::int64_t> offsets;
+    std::vector<Index> offsets;
     std::vector<std::int32_t> depth;  // places of each query that have pairs with those after them
     std::vector<double> gain, first, second;  // g, a, b
     std::vector<double> factor;               // f
     std::vector<double> weight;               // u, or empty for ones
 
-    std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t length(std::int64_t q) const {
+    Index n_rows() const { return offsets.back(); }
+    Index n_queries() const { return Index(offsets.size()) - 1; }
+    Index length(Index q) const {
         return offsets[q + 1] - offsets[q];
     }
-    SwapRow row(std::int64_t t, double z) const {
+    SwapRow row(Index t, double z) const {
         const auto i = std::size_t(t);
         return {z, gain[i], first[i], factor[i] * (weight.empty() ? 1.0 : weight[i])};
     }
     /// The rows [begin, end), whose scores are given from there on.
-    SwapRows rows(std::int64_t begin, std::int64_t end, const double *z) const {
+    SwapRows rows(Index begin, Index end, const double *z) const {
         return {end - begin, z, gain.data() + begin, second.data() + begin,
                 weight.empty() ? nullptr : weight.data() + begin};
     }
     /// Bounds of at most n_parts ranges of queries with about equally many pairs; depends on nothing else.
-    std::vector<std::int64_t> query_parts(std::int64_t n_parts) const;
+    std::vector<Index> query_parts(Index n_parts) const;
 };
 
 /// The loss at one vector of scores.
 class SwapPoint : public LossPoint {
 public:
-    SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z, int n_threads);
+    SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, Doubles z, int n_threads);
 
     /// out = ∇²L(z)·v.
-    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    void multiply(Doubles v, std::span<double> out, int n_threads) const;
 
     const SwapProblem &problem() const { return *problem_; }
     /// out[j - first] = ω_tj l''(ξ_tj) for the positions j in [first, last) of the query of t, all after t.
-    void curvatures(std::int64_t t, std::int64_t first, std::int64_t last, double *out) const;
+    void curvatures(Index t, Index first, Index last, double *out) const;
 
 private:
     template <class Visit>
     void for_each_piece(int n_threads, double *out, const Visit &visit) const;
-    SwapRow row(std::int64_t t) const { return problem_->row(t, z_.data()[t]); }
-    SwapRows rows(std::int64_t first, std::int64_t last) const {
+    SwapRow row(Index t) const { return problem_->row(t, z_.data()[t]); }
+    SwapRows rows(Index first, Index last) const {
         return problem_->rows(first, last, z_.data() + first);
     }
 
@@ -68,7 +67,7 @@ private:
 /// Σ ω over the pairs of each query, then how many of its pairs have a weight.
 struct SwapTotals {
     std::vector<double> weight;
-    std::vector<std::int64_t> n_pairs;
+    std::vector<Index> n_pairs;
 };
 SwapTotals swap_totals(const SwapProblem &problem);
 
