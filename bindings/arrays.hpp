@@ -220,11 +220,11 @@ inline Order checked_order(const OptionalOrder &order, Index n_rows) {
 }
 
 /// An order of all rows, and queries that partition it.
-inline QueryView checked_queries(const IntegerArray &offsets, const OptionalOrder &order,
+inline Queries checked_queries(const IntegerArray &offsets, const OptionalOrder &order,
                           std::size_t n_rows) {
     check_offsets(span_of(offsets), n_rows);
     require(!order || order->shape(0) == n_rows, "order and rows differ in length");
-    return {span_of(offsets), checked_order(order, Index(n_rows))};
+    return {.offsets = span_of(offsets), .order = checked_order(order, Index(n_rows))};
 }
 
 /// Levels lie within [0, n_levels) of their query, and are no more than its rows; the offsets have been

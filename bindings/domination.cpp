@@ -61,7 +61,7 @@ DominationPoint domination_point(const BoundLayering &layering, DoubleArray z, i
 
 auto multiply(const DominationPoint &point, DoubleArray v, int n_threads) {
     require_length(v.shape(0), point.layering().n_rows(), "v");
-    return filled(PageArray<double>(v.shape(0), PageArray<double>::huge), [&](auto out) {
+    return filled(PageArray<double>(v.shape(0), huge_pages), [&](auto out) {
         point.multiply(span_of(v), out, n_threads);
     });
 }

@@ -148,7 +148,8 @@ BoundRectangles rectangles(IntegerArray offsets, LevelArray levels, LevelArray n
     }
     // With the GIL: another thread of Python might write to what has been checked.
     return {std::make_shared<const Rectangles>(make_rectangles(
-        span_of(offsets), span_of(levels), span_of(chosen), span_of(row_weight), span_of(query_weight), C))};
+        {span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight), span_of(query_weight)},
+        span_of(chosen), C))};
 }
 
 nb::tuple loss(const BoundRectangles &self, DoubleArray z, DoubleArray y, DoubleArray rho, int n_threads) {

@@ -13,7 +13,7 @@ auto concordance(IntegerArray offsets, LevelArray levels, DoubleArray scores, Do
     require_length(weight.shape(0), Index(n_rows), "weight");
     check_indices(span_of(levels), Index(n_rows), "a level is out of range");
     const Concordance found = unlocked([&] {
-        return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
+        return weighted_concordance({span_of(offsets), span_of(levels), {}, span_of(weight)}, own);
     });
     return std::make_tuple(found.right, found.wrong, found.tied);
 }
@@ -31,7 +31,7 @@ auto censored_concordance_of(IntegerArray offsets, Vector<bool> event, DoubleArr
     const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
     require_length(event.shape(0), Index(time.shape(0)), "event");
     const CensoredCounts counts = unlocked([&] {
-        return censored_concordance(span_of(offsets), span_of(event), times, risks, tolerance);
+        return censored_concordance(span_of(offsets), {span_of(event), times, risks, tolerance});
     });
     return std::make_tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
 }
@@ -41,13 +41,13 @@ auto evaluate_queries_of(DoubleArray labels, DoubleArray scores, IntegerArray of
                          const std::vector<Measure> &measures, Ties ties, bool with_pairs, bool with_rows,
                          int n_threads) {
     const std::size_t n_rows = labels.shape(0);
-    const QueryView queries = checked_queries(offsets, order, n_rows);
+    const Queries queries = checked_queries(offsets, order, n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
     require_length(docid, Index(n_rows), "docid");
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (n_ranked) check_ranked(span_of(*n_ranked), span_of(offsets));
-    const RankInput input{queries,           span_of(labels), own,              span_of(levels),
-                          span_of(n_levels), span_of(docid),  span_of(n_ranked)};
+    const RankInput input{{span_of(offsets), span_of(levels), span_of(n_levels), {}, {}, queries.order},
+                          span_of(labels), own, span_of(docid), span_of(n_ranked)};
     MetricValues found = unlocked([&] {
         return evaluate_queries(input, measures, ties, {with_pairs, with_rows}, n_threads);
     });
@@ -55,7 +55,7 @@ auto evaluate_queries_of(DoubleArray labels, DoubleArray scores, IntegerArray of
 }
 
 auto ranks_within_queries_of(DoubleArray scores, IntegerArray offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, scores.shape(0));
+    const Queries queries = checked_queries(offsets, order, scores.shape(0));
     const std::vector<double> own = checked_scores(scores, scores.shape(0));
     return filled(std::vector<Index>(scores.shape(0)), [&](auto ranks) {
         ranks_within_queries(queries, own, n_threads, ranks);

@@ -60,8 +60,8 @@ BoundProblem pair_problem(IntegerArray offsets, LevelArray levels, LevelArray n_
     bound.offsets = own_copy(offsets);
     bound.n_levels = own_copy(n_levels);
     bound.keep_alive = nb::make_tuple(levels, row_weight, query_weight, gain);
-    bound.problem = {bound.offsets, span_of(levels), bound.n_levels, span_of(row_weight),
-                     span_of(query_weight), {}, span_of(gain), adjacent};
+    bound.problem = {{bound.offsets, span_of(levels), bound.n_levels, span_of(row_weight), span_of(query_weight)},
+                     {}, span_of(gain), adjacent};
     bound.by_level = level_order(bound.problem);
     bound.problem.by_level = bound.by_level;
     return bound;
@@ -80,7 +80,7 @@ auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPo
     require_length(point.gradient.size(), x.size(), "the point");
     require_length(v.shape(0), n_columns(rows.rows), "v");
     std::vector<double> out(v.shape(0));
-    PageArray<double> image(point.gradient.size(), PageArray<double>::huge);
+    PageArray<double> image(point.gradient.size(), huge_pages);
     unlocked([&] {
         hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads);
     });
@@ -141,8 +141,8 @@ BoundSwaps swap_problem(IntegerArray offsets, LevelArray depth, DoubleArray gain
                         OptionalDoubles weight) {
     const auto n_rows = Index(gain.shape(0));
     require_lengths(n_rows, {"first", "second", "factor", "weight"}, first, second, factor, weight);
-    SwapProblem problem{own_copy(offsets), own_copy(depth), own_copy(gain), own_copy(first), own_copy(second),
-                        own_copy(factor), own_copy(weight)};
+    SwapProblem problem{{.offsets = own_copy(offsets), .row_weight = own_copy(weight)}, own_copy(depth), own_copy(gain),
+                        own_copy(first), own_copy(second), own_copy(factor)};
     check_offsets(problem.offsets, std::size_t(n_rows));
     require_length(problem.depth.size(), problem.n_queries(), "depth");
     for (Index q = 0; q < problem.n_queries(); ++q)

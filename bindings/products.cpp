@@ -41,7 +41,7 @@ auto cholesky_solution(DoubleArray factor, Index n, DoubleArray b) {
 
 auto sum_of_scaled(DoubleArray x, double a, DoubleArray y, int n_threads) {
     require_length(y.shape(0), Index(x.shape(0)), "y");
-    return filled(PageArray<double>(x.shape(0), PageArray<double>::huge), [&](auto out) {
+    return filled(PageArray<double>(x.shape(0), huge_pages), [&](auto out) {
         add_scaled(span_of(x), a, span_of(y), out, n_threads);
     });
 }
@@ -132,7 +132,7 @@ auto kernel_matrix_of(const KernelFunction &f, const BoundRows &a, const BoundRo
     check_columns(a, b);
     const Index n_a = n_rows(a.rows), n_b = n_rows(b.rows);
     if (n_b > 0 && n_a > (Index(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
-    return filled(PageArray<double>(n_a * n_b, PageArray<double>::huge), [&](auto out) {
+    return filled(PageArray<double>(n_a * n_b, huge_pages), [&](auto out) {
         kernel_matrix(f, a.rows, b.rows, out, n_threads);
     });
 }

@@ -65,7 +65,7 @@ nb::dict strays(const BoundRows &x, DoubleArray floor, DoubleArray ceiling, int 
 }
 
 nb::object scale_queries(const BoundRows &x, IntegerArray offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
+    const Queries queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
     return cast_values(unlocked([&] {
         return divide_by_query_range(x.rows, queries.offsets, queries.order, n_threads);
     }));
@@ -136,7 +136,7 @@ auto group_rows_of(IntegerArray codes, Index n_queries) {
 }
 
 auto rank_levels_of(DoubleArray labels, IntegerArray offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, labels.shape(0));
+    const Queries queries = checked_queries(offsets, order, labels.shape(0));
     const std::vector<double> own = without_nan(labels, "a label");
     RankedLevels found = unlocked([&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
     return to_tuple(std::move(found.levels), std::move(found.n_levels));
@@ -144,7 +144,7 @@ auto rank_levels_of(DoubleArray labels, IntegerArray offsets, OptionalOrder orde
 
 auto count_pairs_of(LevelArray levels, IntegerArray offsets, LevelArray n_levels) {
     check_queries(offsets, levels, n_levels);
-    return to_numpy(unlocked([&] { return count_pairs(span_of(levels), span_of(offsets), span_of(n_levels)); }));
+    return to_numpy(unlocked([&] { return count_pairs({span_of(offsets), span_of(levels), span_of(n_levels)}); }));
 }
 
 }  // namespace

@@ -85,35 +85,27 @@ std::unique_ptr<PairSampler> cell_sampler(IntegerArray rows, IntegerArray winner
     });
 }
 
-/// The rows that the positions name may be those of a larger matrix, so only their sign can be checked.
-LeveledQueries leveled_queries(const IntegerArray &offsets, const OptionalOrder &order, const LevelArray &levels,
-                                 const LevelArray &n_levels) {
+/// A sampler of the pairs of queries. The rows that the positions name may be those of a larger matrix, so only
+/// their sign can be checked.
+template <auto make>
+std::unique_ptr<PairSampler> query_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels,
+                                           LevelArray n_levels, OptionalDoubles query_weight,
+                                           OptionalDoubles row_weight) {
     check_queries(offsets, levels, n_levels);
     require_length(order, Index(levels.shape(0)), "order");
     check_indices(span_of(order), INT64_MAX, "order names a row that does not exist");
-    return {span_of(offsets), span_of(order), span_of(levels), span_of(n_levels)};
-}
-
-std::unique_ptr<PairSampler> level_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels, LevelArray n_levels,
-                                           DoubleArray query_weight, OptionalDoubles row_weight) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, Index(queries.n_levels.size()), "query_weight");
+    require_weights(query_weight, Index(n_levels.shape(0)), "query_weight");
     require_weights(row_weight, Index(levels.shape(0)), "row_weight");
-    return unlocked([&] { return make_level_sampler(queries, span_of(query_weight), span_of(row_weight)); });
+    return unlocked([&] {
+        return make({span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight), span_of(query_weight),
+                     span_of(order)});
+    });
 }
 
-std::unique_ptr<PairSampler> query_level_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels,
-                                                 LevelArray n_levels, DoubleArray query_weight) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, Index(queries.n_levels.size()), "query_weight");
-    return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
-}
-
-std::unique_ptr<PairSampler> rejection_sampler(IntegerArray offsets, OptionalOrder order, LevelArray levels,
-                                               LevelArray n_levels, std::optional<Vector<bool>> keep) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_length(keep, Index(n_levels.shape(0)), "keep");
-    return unlocked([&] { return make_rejection_sampler(queries, span_of(keep)); });
+template <auto make>
+void bind_query_sampler(nb::module_ &m, const char *name, const char *text) {
+    def(m, name, &query_sampler<make>, {"offsets", "order", "levels", "n_levels", "query_weight"},
+        nb::arg("row_weight").noconvert() = nb::none(), text);
 }
 
 void bind_samplers(nb::module_ &m) {
@@ -128,12 +120,10 @@ void bind_samplers(nb::module_ &m) {
     def(m, "cell_sampler", &cell_sampler, {"rows", "winner_first", "n_winners", "loser_first", "n_losers", "weights"},
         nb::arg("row_weights").noconvert() = nb::none(), nb::arg("restarts").noconvert() = nb::none(),
         "A cell by weight, its winner and its loser from two ranges of rows.");
-    def(m, "level_sampler", &level_sampler, {"offsets", "order", "levels", "n_levels", "query_weight", "row_weight"},
-        "P(i, j) proportional to c_q u_i u_j.");
-    def(m, "query_level_sampler", &query_level_sampler, {"offsets", "order", "levels", "n_levels", "query_weight"},
-        "A query by weight, two of its levels, a row of each.");
-    def(m, "rejection_sampler", &rejection_sampler, {"offsets", "order", "levels", "n_levels", "keep"},
-        "Two rows until they make a pair.");
+    bind_query_sampler<make_level_sampler>(m, "level_sampler", "P(i, j) proportional to c_q u_i u_j.");
+    bind_query_sampler<make_query_level_sampler>(m, "query_level_sampler",
+                                                 "A query by weight, two of its levels, a row of each.");
+    bind_query_sampler<make_rejection_sampler>(m, "rejection_sampler", "Two rows until they make a pair.");
 }
 
 // ---- descent ----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // Weighted pairwise accuracy of all queries.
 #pragma once
-#include "basics.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
@@ -11,8 +11,8 @@ struct Concordance {
     double tied = 0.0;
 };
 
-/// The pairs (i above j) of every query, in O(n log n); all arrays are by position, no score is NaN.
-Concordance weighted_concordance(Integers offsets, Levels levels, Doubles scores, Doubles weight);
+/// The pairs (i above j) of every query, in O(n log n); scores are by position, and none is NaN.
+Concordance weighted_concordance(const Queries &queries, Doubles scores);
 
 // The concordance index of times of which some are only known to be longer.
 
@@ -25,8 +25,14 @@ struct CensoredCounts {
     Index tied_time = 0;  // of all of these, those with the same time
 };
 
-/// The pairs of every stratum [offsets[q], offsets[q+1]), in O(n log n). No time or risk is NaN.
-CensoredCounts censored_concordance(Integers offsets, std::span<const bool> event, Doubles time,
-                                    Doubles risk, double tolerance);
+/// By position; no time or risk is NaN.
+struct Times {
+    std::span<const bool> event;
+    Doubles time, risk;
+    double tolerance;
+};
+
+/// The pairs of every stratum [offsets[q], offsets[q+1]), in O(n log n).
+CensoredCounts censored_concordance(Integers offsets, const Times &times);
 
 }  // namespace linrank

@@ -354,8 +354,8 @@ double entropy(double x) {
 }  // namespace
 
 DominationPoint::DominationPoint(const Layering &layering, Doubles z, int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), layering_(layering), shares_(layering),
-      share_(z.size(), PageArray<double>::huge), rho_(z.size(), PageArray<double>::huge),
+    : gradient(z.size(), huge_pages), layering_(layering), shares_(layering),
+      share_(z.size(), huge_pages), rho_(z.size(), huge_pages),
       pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
     const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<DominationSums> sums(chunks.size());

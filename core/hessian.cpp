@@ -74,7 +74,7 @@ std::vector<double> long_product(const Storage &storage, Order order, const Pair
                                  Index q, Doubles v, std::span<double> image,
                                  Index n_parts, int n_threads) {
     const Index begin = point.problem().begin(q), n = point.problem().length(q);
-    PageArray<double> u(n, PageArray<double>::huge);
+    PageArray<double> u(n, huge_pages);
     for_parts(n, n_parts, n_threads, [&](Index, Index first, Index last) {
         RowRange<Storage>(storage, order, begin + first, last - first).dot(v.data(), image.data() + begin + first);
     });

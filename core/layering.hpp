@@ -1,7 +1,7 @@
 // Which rows of a query are to dominate which others, by how much and how heavily.
 #pragma once
 
-#include "parallel.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
@@ -12,28 +12,16 @@ inline constexpr double nothing = -std::numeric_limits<double>::infinity();  // 
 ///   L(z) = Σ_q c_q Σ_{i in q} u_i log(1 + Σ_{j in D(i)} u_j e^{m_j - m_i + Δ(i, j)}).
 ///
 /// Δ depends on the layers of i and j alone; margins that are differences s(i) - s(j) are in `shift`.
-/// Empty vectors stand for zeros (shift, table) and ones (weights).
-struct Layering {
-    std::vector<Index> offsets;     // query q is positions offsets[q] .. offsets[q+1)
-    std::vector<std::int32_t> levels;      // layer of each position, from 0, the lowest of its query
-    std::vector<std::int32_t> n_levels;    // of each query
-    std::vector<Index> first_cell;  // cell of layer k of query q: first_cell[q] + k
-    std::vector<double> shift;             // s, by position
-    std::vector<double> row_weight;        // u, by position
-    std::vector<double> query_weight;      // c, by query
-    std::vector<double> table;             // Δ, n_grades × n_grades, row: the dominating layer
+/// The levels are the layers. Empty vectors stand for zeros (shift, table).
+struct Layering : QueryArrays<Owned> {
+    std::vector<Index> first_cell;     // cell of layer k of query q: first_cell[q] + k
+    std::vector<double> shift;         // s, by position
+    std::vector<double> table;         // Δ, n_grades × n_grades, row: the dominating layer
     Index n_grades = 0;
-    std::vector<std::int32_t> grades;      // by cell: its row and column of the table
+    std::vector<std::int32_t> grades;  // by cell: its row and column of the table
 
-    Index n_rows() const { return Index(levels.size()); }
-    std::vector<QueryChunk> chunks(Index n_target) const {
-        return chunk_queries(offsets, n_levels, n_target);
-    }
-    Index n_queries() const { return Index(n_levels.size()); }
     Index n_cells() const { return first_cell.back(); }
     double s(Index t) const { return shift.empty() ? 0.0 : shift[t]; }
-    double u(Index t) const { return row_weight.empty() ? 1.0 : row_weight[t]; }
-    double c(Index q) const { return query_weight.empty() ? 1.0 : query_weight[q]; }
     /// Δ between two layers of a query, given by their cells; only where there is a table.
     double margin(Index above, Index below) const {
         return table[grades[above] * n_grades + grades[below]];

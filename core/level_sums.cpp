@@ -77,7 +77,7 @@ public:
     // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the labels.
     explicit Pieces(const Windows &q)
         : q_(q), n_(std::clamp<Index>(4 * Index(q.n) / q.n_levels, 1, 16)),
-          layout_(q.n_levels), totals_(n_ * layout_.size, PageArray<double>::huge) {}
+          layout_(q.n_levels), totals_(n_ * layout_.size, huge_pages) {}
 
     template <bool is_above>
     void add(const double *v, double sign, double *sums, int n_threads) {

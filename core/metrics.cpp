@@ -1,23 +1,17 @@
 #include "metrics.hpp"
 
-#include "parallel.hpp"
-
 namespace linrank {
 
 namespace {
 
-bool discounted(const Measure &m) { return m.kind == Kind::ndcg || m.kind == Kind::mean_ndcg; }
-
 /// Discounts by kind, as deep as some measure looks; logarithms are taken once, not per query.
-std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures,
-                                                   Integers offsets) {
-    Index longest = 0;
+std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures, Integers offsets) {
+    Index longest = 0, depth[2] = {};
     for (std::size_t q = 1; q < offsets.size(); ++q)
         longest = std::max(longest, offsets[q] - offsets[q - 1]);
-    std::array<Index, 2> depth{};
     for (const Measure &m : measures) {
-        if (!discounted(m)) continue;
-        auto &d = depth[int(m.discount)];
+        if (m.kind != Kind::ndcg && m.kind != Kind::mean_ndcg) continue;
+        Index &d = depth[int(m.discount)];
         d = std::max(d, m.k > 0 ? std::min(m.k, longest) : longest);
     }
     return {discounts(Discount::standard, depth[0]), discounts(Discount::letor, depth[1])};
@@ -37,83 +31,6 @@ double mean_in_order(Doubles values) {
     if (n == 0) return std::numeric_limits<double>::quiet_NaN();
     return (sum + lost) / double(n);
 }
-
-void count_rows(const RankedQuery &query, std::span<Index> out) {
-    auto to = out.begin();
-    for (const RowCounts &counts : {dominating_counts(query), dominated_counts(query)})
-        for (const Index n : {counts.total, counts.wrong, counts.tied}) *to++ = n;
-}
-
-}  // namespace
-
-MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
-                              Counted counted, int n_threads) {
-    const auto n_queries = std::size_t(input.queries.n_queries());
-    const auto tables = discount_tables(measures, input.queries.offsets);
-    MetricValues out;
-    out.values.resize(measures.size() * n_queries);
-    const bool with_pairs =
-        counted.pairs || std::any_of(measures.begin(), measures.end(), needs_pairs);
-    if (counted.pairs) out.pairs.resize(3 * n_queries);
-    if (counted.rows) out.rows.resize(6 * n_queries);
-
-    const std::vector<Index> cuts = cut_queries(input.queries.offsets);
-    parallel_for(Index(cuts.size()) - 1, n_threads, [&](Index chunk) {
-        RankScratch scratch;
-        FenwickTree<Index> higher;
-        RankedQuery query;
-        const auto c = std::size_t(chunk);
-        for (Index q = cuts[c]; q < cuts[c + 1]; ++q) {
-            rank_query(input, q, ties, scratch, query);
-            const auto at = std::size_t(q);
-            const PairCounts counts = with_pairs ? pair_counts(query, higher) : PairCounts{};
-            for (std::size_t m = 0; m < measures.size(); ++m)
-                out.values[m * n_queries + at] =
-                    measure_query(measures[m], query, tables[int(measures[m].discount)], counts);
-            if (counted.pairs) {
-                auto to = out.pairs.begin() + std::ptrdiff_t(3 * at);
-                for (const Index n : {counts.concordant, counts.discordant, counts.tied}) *to++ = n;
-            }
-            if (counted.rows) count_rows(query, std::span(out.rows).subspan(6 * at, 6));
-        }
-    });
-    for (std::size_t m = 0; m < measures.size(); ++m)
-        out.means.push_back(mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
-    return out;
-}
-
-PairCounts pair_counts(const RankedQuery &query, FenwickTree<Index> &higher) {
-    const auto k = std::size_t(query.n_levels());
-    PairCounts counts;
-    const Index n = query.n_rows();
-    Index n_pairs = n * n;
-    for (const Index c : query.n_at) n_pairs -= c * c;
-    n_pairs /= 2;
-    // The rows with higher scores, by level: a row is in the wrong order with those of a lower level.
-    higher.reset(query.n_levels());
-    std::vector<Index> here(k, 0);
-    std::int32_t begin = 0;
-    for (const std::int32_t end : query.score_end) {
-        Index equal = 0;
-        for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = std::size_t(query.level[i]);
-            counts.discordant += higher.sum_below(Index(r));
-            equal += here[r]++;  // pairs of the group in the same level
-        }
-        const Index size = end - begin;
-        counts.tied += size * (size - 1) / 2 - equal;
-        for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = std::size_t(query.level[i]);
-            here[r] = 0;
-            higher.add(Index(r), 1);
-        }
-        begin = end;
-    }
-    counts.concordant = n_pairs - counts.discordant - counts.tied;
-    return counts;
-}
-
-namespace {
 
 /// From the top score down: `lowest` is the least level of the rows above a group of equal scores, so that
 /// max_{D(i)} f_j > f_i exactly when the row's own level is larger. From the bottom up the same of levels counted
@@ -142,6 +59,65 @@ RowCounts count_outranked(const RankedQuery &query) {
 }
 
 }  // namespace
+
+MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
+                              Counted counted, int n_threads) {
+    const auto n_queries = std::size_t(input.n_queries());
+    const auto tables = discount_tables(measures, input.offsets);
+    MetricValues out;
+    out.values.resize(measures.size() * n_queries);
+    const bool with_pairs = counted.pairs || std::ranges::any_of(measures, needs_pairs);
+    if (counted.pairs) out.pairs.resize(3 * n_queries);
+    if (counted.rows) out.rows.resize(6 * n_queries);
+
+    struct Scratch {
+        RankScratch ranking;
+        FenwickTree<Index> higher;
+        RankedQuery query;
+    };
+    for_each_query<Scratch>(input.offsets, n_threads, [&](Index q, Scratch &scratch) {
+        RankedQuery &query = scratch.query;
+        rank_query(input, q, ties, scratch.ranking, query);
+        const PairCounts counts = with_pairs ? pair_counts(query, scratch.higher) : PairCounts{};
+        for (std::size_t m = 0; m < measures.size(); ++m)
+            out.values[m * n_queries + q] =
+                measure_query(measures[m], query, tables[int(measures[m].discount)], counts);
+        if (counted.pairs) std::memcpy(&out.pairs[3 * q], &counts, sizeof counts);
+        if (counted.rows) {
+            const RowCounts rows[] = {dominating_counts(query), dominated_counts(query)};
+            std::memcpy(&out.rows[6 * q], rows, sizeof rows);
+        }
+    });
+    for (std::size_t m = 0; m < measures.size(); ++m)
+        out.means.push_back(mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
+    return out;
+}
+
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<Index> &higher) {
+    PairCounts counts;
+    Index n_pairs = Index(query.n_rows()) * query.n_rows();
+    for (const Index c : query.n_at) n_pairs -= c * c;
+    // The rows with higher scores, by level: a row is in the wrong order with those of a lower level.
+    higher.reset(query.n_levels());
+    std::vector<Index> here(query.n_levels());
+    std::int32_t begin = 0;
+    for (const std::int32_t end : query.score_end) {
+        const std::span level = std::span(query.level).subspan(begin, end - begin);
+        Index equal = 0;
+        for (const std::int32_t r : level) {
+            counts.discordant += higher.sum_below(r);
+            equal += here[r]++;  // pairs of the group in the same level
+        }
+        counts.tied += Index(level.size()) * Index(level.size() - 1) / 2 - equal;
+        for (const std::int32_t r : level) {
+            here[r] = 0;
+            higher.add(r, 1);
+        }
+        begin = end;
+    }
+    counts.concordant = n_pairs / 2 - counts.discordant - counts.tied;
+    return counts;
+}
 
 RowCounts dominating_counts(const RankedQuery &query) { return count_outranked<true>(query); }
 RowCounts dominated_counts(const RankedQuery &query) { return count_outranked<false>(query); }

@@ -20,6 +20,8 @@
 
 namespace linrank {
 
+inline constexpr std::size_t huge_pages = 1 << 20;  // bytes from which on large pages are asked for
+
 /// An array of fixed size, not initialized. A page that was never written costs nothing, and freed
 /// memory goes back to the system at once: a general allocator may keep it, and then the pieces of a
 /// data set and the whole would be in memory together.
@@ -59,7 +61,6 @@ public:
     void free() { *this = PageArray(); }
 
     static constexpr std::size_t small = 1 << 14;  // bytes below which a page of its own is a waste
-    static constexpr std::size_t huge = 1 << 20;   // bytes from which on large pages are asked for
 
 private:
 
@@ -89,7 +90,7 @@ private:
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return nullptr;
         // Advice only: a first touch per 2 MB instead of per 4 kB, a quarter of the reading time.
-        if (bytes >= huge) madvise(p, bytes, MADV_HUGEPAGE);
+        if (bytes >= huge_pages) madvise(p, bytes, MADV_HUGEPAGE);
         return p;
     }
     static void unmap(std::byte *p, std::size_t bytes) { munmap(p, bytes); }

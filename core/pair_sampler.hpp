@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pages.hpp"
+#include "queries.hpp"
 #include "random.hpp"
 #include "rows.hpp"
 
@@ -190,33 +191,22 @@ std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeig
 template <class Number>
 std::unique_ptr<PairSampler> make_cell_sampler_of(const Cells &cells);
 
-// Samplers of the pairs of queries: the distributions that `sampling` names.
+// Samplers of the pairs of queries: the distributions that `sampling` names. Queries of one level, or of weight 0,
+// are left out.
 
-/// Query q is positions offsets[q] .. offsets[q+1), with levels in [0, n_levels[q]); position t is row
-/// order[t], or t if there is no order.
-struct LeveledQueries {
-    Integers offsets, order;
-    Levels levels, n_levels;
-};
-
-/// P(i, j) ∝ c_q u_i u_j over level_i > level_j, with c > 0 for the queries that take part. `row_weight`
-/// is by position, and empty for ones: then O(1) a pair, else O(log l_q).
+/// P(i, j) ∝ c_q u_i u_j over level_i > level_j: O(1) a pair without row weights, else O(log l_q).
 ///
 /// A cell is a level r >= 1 of a query: its rows as winners, all rows below as losers. Sorted by level the
 /// latter are a prefix of the query, so one array of rows serves all cells; O(l) to build.
-std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries, Doubles query_weight,
-                                                Doubles row_weight);
+std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries);
 
 /// Sculley's indexed sampler: a query by its weight, two different levels of it, a row of each.
-/// P(i, j) = c_q/Σc · 2/(k_q (k_q - 1)) · 1/(n_qr n_qs). Queries of one level are left out, which the paper
-/// forgets: there is no second level to draw from.
-std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
-                                                      Doubles query_weight);
+/// P(i, j) = c_q/Σc · 2/(k_q (k_q - 1)) · 1/(n_qr n_qs). The paper forgets queries of one level, which have no
+/// second one to draw from.
+std::unique_ptr<PairSampler> make_query_level_sampler(const Queries &queries);
 
-/// Two uniform rows, again and again until they make a pair: P(i, j) = 1/p, after l²/2p draws on average.
-/// The rows of queries of which `keep` is false are left out; an empty `keep` leaves out none. Throws
+/// Two uniform rows, again and again until they make a pair: P(i, j) = 1/p, after l²/2p draws on average. Throws
 /// std::invalid_argument if there is no pair: it would search for ever.
-std::unique_ptr<PairSampler> make_rejection_sampler(const LeveledQueries &queries,
-                                                    std::span<const bool> keep);
+std::unique_ptr<PairSampler> make_rejection_sampler(const Queries &queries);
 
 }  // namespace linrank

@@ -8,59 +8,34 @@
 #pragma once
 
 #include "loss_point.hpp"
-#include "parallel.hpp"
+#include "queries.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
 
-/// The labels' side of the loss. Everything is by position: query q is offsets[q]..offsets[q+1].
-struct PairProblem {
-    Integers offsets;
-    Levels levels;
-    Levels n_levels;
-    Doubles row_weight;    // u, or empty for ones
-    Doubles query_weight;  // c, or empty for ones
-    Levels by_level;  // of level_order(), or empty
-    Doubles gain;  // g, the same for all rows of a level, or empty
-    bool adjacent = false;         // pairs of neighboring levels only: level_i = level_j + 1
-
-    Index n_rows() const { return offsets.back(); }
-    Index n_queries() const { return Index(offsets.size()) - 1; }
-    Index begin(Index q) const { return offsets[q]; }
-    Index length(Index q) const { return begin(q + 1) - begin(q); }
-    std::vector<QueryChunk> chunks(Index n_target) const {
-        return chunk_queries(offsets, n_levels, n_target);
-    }
-    bool has_pairs(Index q) const { return n_levels[q] > 1; }
-    double u(Index i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
-    double c(Index q) const {
-        return query_weight.empty() ? 1.0 : query_weight[q];
-    }
+/// The labels' side of the loss.
+struct PairProblem : Queries {
+    Levels by_level = {};   // of level_order(), or empty
+    Doubles gain = {};      // g, the same for all rows of a level, or empty
+    bool adjacent = false;  // pairs of neighboring levels only: level_i = level_j + 1
 };
 
 /// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.
 /// Empty if no query asks for it (see sums_by_rank).
 std::vector<std::int32_t> level_order(const PairProblem &problem);
 
-/// Of the mean of a query's scores from their median, in margins: differences of scores about the mean have
-/// lost digits that count.
-inline constexpr double far_away = 16.0;
-
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {
     std::vector<double> tree, above, below, v, s;
     SortScratch sort;
-    double sum = 0;   // Σ u |s|
-    double grid = 0;  // s are multiples of it, small enough for sums of them to be exact; or 0
 };
 
 /// The loss at one vector of scores.
 class PairPoint : public LossPoint {
 public:
     /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
-    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z,
-              const PairPoint *near, int n_threads);
+    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near, int n_threads);
 
     /// l'' where it is not 0.
     double curvature() const {
@@ -84,59 +59,7 @@ public:
     const PairProblem &problem() const { return problem_; }
 
 private:
-    /// Of one query or of several; the curvature in units of l''.
-    struct Sums : PairSums {
-        double value_error = 0, slacks_error = 0, dual_error = 0, squared_error = 0;  // of the gradient
-    };
-    /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin, and what bounds their rounding:
-    /// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with pairs.
-    struct Moments {
-        double violations = 0, slacks = 0, squares = 0;
-        double spread = 0, square_spread = 0, largest = 0, n_active = 0;
-        void add_rows(Index n, const double *s, const double *degree);
-        void operator+=(const Moments &other);
-    };
-    /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of all slopes
-    /// together (2-norm, squared).
-    struct Errors {
-        double slacks = 0, duals = 0, squares = 0, slopes = 0;
-    };
-    /// Of a query whose scores s, about their median, have the absolute sum given; by place where an
-    /// order is given, else by row.
-    Errors errors_of(Index q, const Moments &m, double sum, const double *s,
-                     const std::int32_t *order) const;
-    /// The same for scores on a grid.
-    Errors errors_on(double grid, Index q, const Moments &m, double margin) const;
-    double put_on_grid(Index n, double largest, double *s) const;
-    int n_vectors() const { return problem_.gain.empty() ? 1 : 2; }
-    /// Whether pairs are counted: whole numbers, and sums of them exact.
-    bool is_counted() const { return problem_.row_weight.empty() && problem_.gain.empty(); }
-    const double *u_of(Index q) const {
-        return problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + problem_.begin(q);
-    }
-    /// The windows of one margin, outer or inner, whose ends find(upto, from) writes.
-    template <class Find>
-    Windows windows_of(Index q, bool is_inner, const Find &find);
-    void sort(Index q, const double *z, const PairPoint *near, SweepScratch &scratch);
-    Sums evaluate(Index q, Doubles z, const PairPoint *near, SweepScratch &scratch);
-    Moments sweep_margin(Index q, double margin, bool is_inner, SweepScratch &scratch);
-    Sums summary(const Moments &outside, const Errors &error, const Moments &inside,
-                 const Errors &inner_error) const;
-    void weigh(Index q, const double *v, double *out) const;
-    double combined(Index i, Index n, const double *sums, double sign) const;
-    void combine(Index q, const double *v, const double *above, const double *below,
-                 double *out) const;
-
-    // Long queries: core/long_query.cpp.
-    struct LongScratch;
-    Sums evaluate_long(Index q, Doubles z, int n_threads);
-    Moments sweep_margin_long(Index q, double margin, bool is_inner, double *v, LongScratch &scratch,
-                              int n_threads);
-    Moments finish_degrees(Index q, double margin, bool is_inner, LongScratch &scratch,
-                           int n_threads);
-    double finish_slopes(Index q, bool is_inner, LongScratch &scratch, int n_threads);
-    void add_pair_sums(Index q, const Windows &w, double *v, double *above, double *below,
-                       int n_threads) const;
+    friend class QuerySweep;  // which makes the point, query by query
 
     PairProblem problem_;
     PairLoss loss_;
@@ -145,18 +68,6 @@ private:
     PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
 };
-
-template <class Find>
-Windows PairPoint::windows_of(Index q, bool is_inner, const Find &find) {
-    std::int32_t *upto = (is_inner ? upto_inner_ : upto_).data() + problem_.begin(q);
-    std::int32_t *from = (is_inner ? from_inner_ : from_).data() + problem_.begin(q);
-    find(upto, from);
-    Windows w = windows(q);
-    w.upto = upto;
-    w.from = from;
-    w.upto_inner = w.from_inner = nullptr;
-    return w;
-}
 
 // Sums of a vector over the pairs that each row violates, for one query.
 

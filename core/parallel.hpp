@@ -88,6 +88,16 @@ void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const 
 /// Whole queries in runs of about `target` rows: run c is queries [cuts[c], cuts[c+1]).
 std::vector<Index> cut_queries(Integers offsets, Index target = 1 << 14);
 
+/// Calls work(query, scratch) for every query, in runs that threads take; each run has a scratch.
+template <class Scratch, class Work>
+void for_each_query(Integers offsets, int n_threads, const Work &work) {
+    const std::vector<Index> cuts = cut_queries(offsets);
+    parallel_for(std::ssize(cuts) - 1, n_threads, [&](Index k) {
+        Scratch scratch;
+        for (Index q = cuts[k]; q < cuts[k + 1]; ++q) work(q, scratch);
+    });
+}
+
 /// Bounds of at most n_parts ranges of 0..n with about the same cost, `cost(k)` being that of the first k.
 template <class Cost>
 std::vector<Index> equal_parts(Index n, Index n_parts, const Cost &cost) {

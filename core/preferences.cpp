@@ -52,13 +52,13 @@ Index PreferenceList::largest_degree() const {
 PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, Doubles z,
                                  int n_threads)
     : LossPoint(list.n_rows()), list_(list),
-      curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
+      curvature_(std::size_t(list.n_pairs()), huge_pages) {
     struct Sums : PairSums {
         double slope = 0, value_error = 0, slacks_error = 0;  // Σ ω l'; of rounding
     };
     const Index n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
     std::vector<Sums> sums(n_tasks);
-    PageArray<double> slope(n, PageArray<double>::huge);
+    PageArray<double> slope(n, huge_pages);
     for_blocks(n, pairs_per_task, n_threads, [&](Index first, Index last) {
         Sums s;
         for (Index t = first; t < last; ++t) {

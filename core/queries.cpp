@@ -1,7 +1,6 @@
 #include "queries.hpp"
 
 #include "hash_index.hpp"
-#include "parallel.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
@@ -126,20 +125,17 @@ RankedLevels rank_levels(Doubles labels, Integers offsets, Integers order, int n
     // Giant queries one after the other with all threads, the others side by side.
     for (Index q = 0; q < n_queries; ++q)
         if (is_giant(q)) rank(q, n_threads);
-    const auto bounds = cut_queries(offsets);
-    parallel_for(Index(bounds.size()) - 1, n_threads, [&](Index chunk) {
-        for (Index q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
-            if (!is_giant(q)) rank(q, 1);
+    for_each_query<std::monostate>(offsets, n_threads, [&](Index q, std::monostate) {
+        if (!is_giant(q)) rank(q, 1);
     });
     return result;
 }
 
-std::vector<Index> count_pairs(Levels levels, Integers offsets, Levels n_levels) {
-    std::vector<Index> pairs(n_levels.size());
-    std::vector<Index> rows_in;
-    for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        rows_in.assign(n_levels[q], 0);
-        for (Index t = offsets[q]; t < offsets[q + 1]; ++t) ++rows_in[levels[t]];
+std::vector<Index> count_pairs(const Queries &queries) {
+    std::vector<Index> pairs(queries.n_queries()), rows_in;
+    for (Index q = 0; q < queries.n_queries(); ++q) {
+        rows_in.assign(queries.n_levels[q], 0);
+        for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t) ++rows_in[queries.levels[t]];
         // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
         Index below = 0;
         for (const Index n : rows_in) {

@@ -1,8 +1,35 @@
-// Query ids to offsets, labels to levels.
+// Rows by query: query ids to offsets, labels to levels.
 #pragma once
-#include "basics.hpp"
+#include "parallel.hpp"
 
 namespace linrank {
+
+template <class T>
+using View = std::span<const T>;
+template <class T>
+using Owned = std::vector<T>;
+
+/// Rows by query, as all methods see them; what a method does not ask for is empty.
+template <template <class> class Array>
+struct QueryArrays {
+    Array<Index> offsets{};          // query q is positions offsets[q] .. offsets[q+1)
+    Array<std::int32_t> levels{};    // of each position, in [0, n_levels[q]), the lowest first
+    Array<std::int32_t> n_levels{};  // of each query
+    Array<double> row_weight{};      // u, by position; empty for ones
+    Array<double> query_weight{};    // c, by query; empty for ones
+    Array<Index> order{};            // position t is row order[t]; empty where positions are rows
+
+    Index n_rows() const { return offsets.back(); }
+    Index n_queries() const { return std::ssize(offsets) - 1; }
+    Index begin(Index q) const { return offsets[q]; }
+    Index length(Index q) const { return offsets[q + 1] - offsets[q]; }
+    bool has_pairs(Index q) const { return n_levels[q] > 1; }
+    double u(Index t) const { return row_weight.empty() ? 1.0 : row_weight[t]; }
+    double c(Index q) const { return query_weight.empty() ? 1.0 : query_weight[q]; }
+    Index row(Index t) const { return order.empty() ? t : order[t]; }
+    std::vector<QueryChunk> chunks(Index n_target) const { return chunk_queries(offsets, n_levels, n_target); }
+};
+using Queries = QueryArrays<View>;
 
 /// The elements 0 .. n - 1 by key(i) in [0, n_keys), equal keys in their order: calls put(i, place) for each, and
 /// returns the first place of every key, and the end.
@@ -47,6 +74,6 @@ Grouping group_rows(Integers codes, Index n_queries);
 RankedLevels rank_levels(Doubles labels, Integers offsets, Integers order, int n_threads);
 
 /// p_q = number of (i, j) in query q with levels[i] > levels[j]; exact below 4.2·10⁹ rows per query.
-std::vector<Index> count_pairs(Levels levels, Integers offsets, Levels n_levels);
+std::vector<Index> count_pairs(const Queries &queries);
 
 }  // namespace linrank

@@ -1,7 +1,7 @@
 // One query put in the order of its scores: the sort that all measures share.
 #pragma once
 
-#include "rows.hpp"
+#include "queries.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
@@ -12,17 +12,6 @@ enum class Ties {
     average,      // nobody: measures are expectations over all orders of the tied rows
     pessimistic,  // the row with the lower label
     docid,        // the row with the larger document id (trec_eval)
-};
-
-/// Queries as positions: query q is positions [offsets[q], offsets[q+1]), and position t is row
-/// order[t], or row t when `order` is empty.
-struct QueryView {
-    Integers offsets;
-    Integers order;
-
-    Index n_queries() const { return Index(offsets.size()) - 1; }
-    Index n_rows() const { return offsets.back(); }
-    Index row(Index t) const { return row_at(order, t); }
 };
 
 /// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
@@ -49,13 +38,10 @@ struct RankScratch {
 
 /// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No score
 /// is NaN.
-struct RankInput {
-    QueryView queries;
-    Doubles labels;
-    Doubles scores;
-    Levels levels;
-    Levels n_levels;
-    Integers docid;  // rank of the document id; empty: the row number is the id
+struct RankInput : Queries {
+    Doubles labels = {};
+    Doubles scores = {};
+    Integers docid = {};  // rank of the document id; empty: the row number is the id
     // Of each query, how many of its positions, from the first on, are on the list; empty: all.
     Integers n_ranked = {};
 };
@@ -64,7 +50,6 @@ struct RankInput {
 void rank_query(const RankInput &input, Index q, Ties ties, RankScratch &scratch, RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
-void ranks_within_queries(const QueryView &queries, Doubles scores, int n_threads,
-                          std::span<Index> ranks);
+void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads, std::span<Index> ranks);
 
 }  // namespace linrank

@@ -92,39 +92,34 @@ std::vector<double> sums_of_entries(const Rectangles &at, int n_threads, const T
 
 }  // namespace
 
-Rectangles make_rectangles(Integers offsets, Levels levels, Integers chosen, Doubles row_weight,
-                           Doubles query_weight, double C) {
+Rectangles make_rectangles(const Queries &queries, Integers chosen, double C) {
     Rectangles made;
-    made.n_positions = Index(levels.size());
+    made.n_positions = queries.n_rows();
     made.first_row = made.first_column = made.offsets = {0};
     std::vector<Index> sorted;
+    const auto level = [&](Index t) { return queries.levels[t]; };
     for (const Index q : chosen) {
-        const Index begin = offsets[q], end = offsets[q + 1];
-        sorted.resize(end - begin);
-        for (Index t = begin; t < end; ++t) sorted[t - begin] = t;
-        const auto level = [&](Index t) { return levels[t]; };
+        sorted.resize(queries.length(q));
+        std::iota(sorted.begin(), sorted.end(), queries.begin(q));
         std::ranges::stable_sort(sorted, {}, level);
-        const std::int32_t highest = level(sorted.back());
-        const double factor = C * (query_weight.empty() ? 1.0 : query_weight[q]);
         Index below = 0;  // rows of a lower level than the current one
         for (std::size_t s = 0; s < sorted.size(); ++s) {
             const Index t = sorted[s];
-            const double u = row_weight.empty() ? 1.0 : row_weight[t];
             if (s > 0 && level(t) != level(sorted[s - 1])) below = Index(s);
             if (below > 0) {
                 made.upper.push_back(t);
                 made.n_pairs.push_back(below);
-                made.row_bound.push_back(factor * u);
+                made.row_bound.push_back(C * queries.c(q) * queries.u(t));
             }
-            if (level(t) < highest) {
+            if (level(t) < level(sorted.back())) {
                 made.lower.push_back(t);
-                made.column_bound.push_back(u);
+                made.column_bound.push_back(queries.u(t));
             }
         }
-        const Index n_rows = Index(made.upper.size()) - made.first_row.back();
-        const Index n_columns = Index(made.lower.size()) - made.first_column.back();
-        made.first_row.push_back(Index(made.upper.size()));
-        made.first_column.push_back(Index(made.lower.size()));
+        const Index n_rows = std::ssize(made.upper) - made.first_row.back();
+        const Index n_columns = std::ssize(made.lower) - made.first_column.back();
+        made.first_row.push_back(std::ssize(made.upper));
+        made.first_column.push_back(std::ssize(made.lower));
         if (n_columns > 0 && n_rows > (most_entries - made.offsets.back()) / n_columns)
             throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
         made.offsets.push_back(made.offsets.back() + n_rows * n_columns);

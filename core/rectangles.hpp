@@ -3,7 +3,7 @@
 // The pairs (i, j) of a query have i among the rows above its lowest level and j among those below its highest.
 // Both sorted by level, the pairs of a row are a prefix of the columns: a staircase in a rectangle of zeros.
 #pragma once
-#include "basics.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
@@ -20,10 +20,8 @@ struct Rectangles {
     Index n_entries() const { return offsets.back(); }
 };
 
-/// offsets and levels as in Queries; `chosen` are queries of two levels or more, in ascending order.
-/// Empty weights stand for ones: alpha_ij <= C * query_weight * u_i * u_j.
-Rectangles make_rectangles(Integers offsets, Levels levels, Integers chosen, Doubles row_weight,
-                           Doubles query_weight, double C);
+/// `chosen` are queries of two levels or more, in ascending order: alpha_ij <= C c_q u_i u_j. Positions are rows.
+Rectangles make_rectangles(const Queries &queries, Integers chosen, double C);
 
 /// max over 0 <= a <= bound of Σ a (1 - z_i + z_j) - rho/2 (a - y)² + rho/2 y², attained at
 /// a = clip(y + (1 - z_i + z_j) / rho): a smooth convex loss of the scores, >= 0.

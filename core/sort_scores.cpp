@@ -154,8 +154,8 @@ void order_equal_floats(const ByScore &before, const std::uint64_t *keys, Index 
 void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, int n_threads) {
     constexpr Index n_runs = 16;
     const auto start = [n](Index run) { return n * run / n_runs; };
-    PageArray<std::uint64_t> keys(n, PageArray<std::uint64_t>::huge),
-        spare(std::size_t(n), PageArray<std::uint64_t>::huge);
+    PageArray<std::uint64_t> keys(n, huge_pages),
+        spare(std::size_t(n), huge_pages);
     parallel_for(n_runs, n_threads, [&](Index r) {
         for (Index t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
         radix_sort(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));

@@ -98,7 +98,7 @@ void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) c
 SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, Doubles z,
                      int n_threads)
     : LossPoint(z.size()), problem_(std::move(problem)), loss_(loss),
-      z_(z.size(), PageArray<double>::huge) {
+      z_(z.size(), huge_pages) {
     std::copy(z.begin(), z.end(), z_.data());
     std::vector<SwapSums> sums(n_tasks);
     for_each_piece(n_threads, gradient.data(), [&](Index task, Index t, Index first,

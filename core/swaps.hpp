@@ -10,30 +10,21 @@
 
 #include "loss_point.hpp"
 #include "products.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
-/// The weights' side of the loss, by position: query q is offsets[q]..offsets[q+1].
-struct SwapProblem {
-    std::vector<Index> offsets;
+/// The weights' side of the loss, by position; row_weight is u.
+struct SwapProblem : QueryArrays<Owned> {
     std::vector<std::int32_t> depth;  // places of each query that have pairs with those after them
     std::vector<double> gain, first, second;  // g, a, b
     std::vector<double> factor;               // f
-    std::vector<double> weight;               // u, or empty for ones
 
-    Index n_rows() const { return offsets.back(); }
-    Index n_queries() const { return Index(offsets.size()) - 1; }
-    Index length(Index q) const {
-        return offsets[q + 1] - offsets[q];
-    }
-    SwapRow row(Index t, double z) const {
-        const auto i = std::size_t(t);
-        return {z, gain[i], first[i], factor[i] * (weight.empty() ? 1.0 : weight[i])};
-    }
+    SwapRow row(Index t, double z) const { return {z, gain[t], first[t], factor[t] * u(t)}; }
     /// The rows [begin, end), whose scores are given from there on.
     SwapRows rows(Index begin, Index end, const double *z) const {
         return {end - begin, z, gain.data() + begin, second.data() + begin,
-                weight.empty() ? nullptr : weight.data() + begin};
+                row_weight.empty() ? nullptr : row_weight.data() + begin};
     }
     /// Bounds of at most n_parts ranges of queries with about equally many pairs; depends on nothing else.
     std::vector<Index> query_parts(Index n_parts) const;

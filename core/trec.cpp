@@ -167,20 +167,11 @@ Index DocumentIndex::find(Index q, std::string_view document) const {
 
 std::vector<Index> id_order(Integers offsets, Integers rows, Words documents, int n_threads) {
     std::vector<Index> places(rows.size());
-    const std::vector<Index> cuts = cut_queries(offsets);
-    parallel_for(Index(cuts.size()) - 1, n_threads, [&](Index chunk) {
-        std::vector<Index> order;
-        const auto c = std::size_t(chunk);
-        for (Index q = cuts[c]; q < cuts[c + 1]; ++q) {
-            const auto at = std::size_t(q);
-            order.resize(offsets[at + 1] - offsets[at]);
-            std::iota(order.begin(), order.end(), offsets[at]);
-            std::sort(order.begin(), order.end(), [&](Index a, Index b) {
-                return documents[rows[a]] < documents[rows[b]];
-            });
-            for (std::size_t i = 0; i < order.size(); ++i)
-                places[order[i]] = Index(i);
-        }
+    for_each_query<std::vector<Index>>(offsets, n_threads, [&](Index q, std::vector<Index> &order) {
+        order.resize(offsets[q + 1] - offsets[q]);
+        std::iota(order.begin(), order.end(), offsets[q]);
+        std::ranges::sort(order, {}, [&](Index t) { return documents[rows[t]]; });
+        for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = Index(i);
     });
     return places;
 }

@@ -32,8 +32,7 @@ void for_entries(const Rectangles &at, const Body &body) {
 void check_problem(Rng &rng, bool weighted) {
     const Problem problem = draw_problem(rng, weighted, 12);
     const double C = 0.5;
-    const Rectangles at = make_rectangles(problem.offsets, problem.levels, with_pairs(problem), problem.u,
-                                          problem.c, C);
+    const Rectangles at = make_rectangles(problem.view(), with_pairs(problem), C);
     const auto n = std::int64_t(problem.levels.size());
     const std::vector<double> z = draw_normal(rng, n), v = draw_normal(rng, n);
     const std::vector<double> y = draw_normal(rng, at.n_entries());
@@ -68,7 +67,7 @@ void check_problem(Rng &rng, bool weighted) {
         }
     });
     std::int64_t expected = 0;
-    for (const std::int64_t p : count_pairs(problem.levels, problem.offsets, problem.n_levels)) expected += p;
+    for (const std::int64_t p : count_pairs(problem.view())) expected += p;
     CHECK(n_pairs == expected);
     const ProximalLoss loss = proximal_loss(at, z, y, rho, 3);
     const std::vector<double> bent = proximal_curvature(at, z, y, rho, v, 3);
@@ -88,7 +87,7 @@ void check_steps(Rng &rng) {
     problem.add_query({0, 2, 1, 1});
     problem.finish();
     const std::vector<std::int64_t> chosen{0};
-    const Rectangles at = make_rectangles(problem.offsets, problem.levels, chosen, {}, {}, 1.0);
+    const Rectangles at = make_rectangles(problem.view(), chosen, 1.0);
     CHECK(at.n_entries() == 9 && at.size() == 1);
     const std::vector<double> alpha = draw_normal(rng, 9), s = draw_normal(rng, 9);
     std::vector<double> a = draw_normal(rng, 9), y = draw_normal(rng, 9);

@@ -94,7 +94,7 @@ void test_concordance(const Problem &p) {
                                                           : truth.tied;
                 sum += p.weight[i] * p.weight[j];
             }
-    const Concordance got = weighted_concordance(p.query, p.levels, p.scores, p.weight);
+    const Concordance got = weighted_concordance({p.query, p.levels, {}, p.weight}, p.scores);
     check(near(got.right, truth.right), "weight of the pairs in the right order");
     check(near(got.wrong, truth.wrong), "weight of the pairs in the wrong order");
     check(near(got.tied, truth.tied), "weight of the tied pairs");

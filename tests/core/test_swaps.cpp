@@ -25,7 +25,7 @@ std::shared_ptr<SwapProblem> draw_problem(Rng &rng, std::int64_t n_queries, std:
             problem->first.push_back(1.0 / double(t + 1));
             problem->second.push_back(0.9 / double(t + 1));
             problem->factor.push_back(0.25 * double(draw(rng, 0, 4)));
-            if (is_weighted) problem->weight.push_back(0.5 * double(draw(rng, 0, 3)));
+            if (is_weighted) problem->row_weight.push_back(0.5 * double(draw(rng, 0, 3)));
         }
     }
     return problem;
@@ -39,7 +39,7 @@ PreferenceList listed(const SwapProblem &p) {
         for (std::int64_t t = begin; t < begin + p.depth[std::size_t(q)]; ++t)
             for (std::int64_t j = t + 1; j < end; ++j) {
                 const auto a = std::size_t(t), b = std::size_t(j);
-                const double u = p.weight.empty() ? 1.0 : p.weight[a] * p.weight[b];
+                const double u = p.u(std::int64_t(a)) * p.u(std::int64_t(b));
                 const double difference = p.gain[a] - p.gain[b];
                 const double weight =
                     std::abs(difference) * p.factor[a] * u * std::max(0.0, p.first[a] - p.second[b]);
