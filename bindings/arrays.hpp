@@ -272,15 +272,9 @@ struct BoundRows {
     nb::object keep_alive;
 };
 
-/// Rows by position. To the core an empty order is the identity; an order that names no row is that of a matrix
-/// without rows.
-struct Positions {
-    Rows rows;
-    Order order;
-
-    Positions(const BoundRows &bound, const OptionalOrder &given)
-        : rows(bound.rows), order(checked_order(given, n_rows(bound.rows))) {
-        if (given && order.empty()) std::visit([](auto &r) { r.n_rows = 0; }, rows);
-    }
-    Index size() const { return order.empty() ? n_rows(rows) : Index(order.size()); }
-};
+/// Rows by position. To the core an empty order is the identity; one that names no row leaves no position.
+inline Positions positions(const BoundRows &bound, const OptionalOrder &given) {
+    const Order order = checked_order(given, n_rows(bound.rows));
+    if (given && order.empty()) return {bound.rows, {}, 0, 0};
+    return {bound.rows, order};
+}

@@ -126,8 +126,8 @@ auto products(const BoundColumns &self, IntegerArray wanted, DoubleArray r, int 
 }
 
 BoundColumns columns(const BoundRows &rows, OptionalOrder order, int n_threads) {
-    const Positions x(rows, order);
-    return {unlocked([&] { return std::make_shared<const Columns>(columns_of(x.rows, x.order, n_threads)); })};
+    const Positions x = positions(rows, order);
+    return {unlocked([&] { return std::make_shared<const Columns>(columns_of(x, n_threads)); })};
 }
 
 // ---- coordinate descent -----------------------------------------------------------------------

@@ -32,8 +32,8 @@ void check_distinct(Order order, Index n_rows) {
 BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, IntegerArray offsets, LevelArray levels,
                       LevelArray n_levels, OptionalDoubles scale, DoubleArray bound, const std::string &constraint,
                       Index n_factors, DoubleArray factors, std::uint64_t seed) {
-    const Positions x(rows, order);
-    const Index n = x.size();
+    const Positions x = positions(rows, order);
+    const Index n = x.n;
     check_distinct(x.order, n_rows(rows.rows));
     check_offsets(span_of(offsets), std::size_t(n));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
@@ -83,12 +83,12 @@ using WritableRows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::
 template <class Work>
 double with_factors(const BoundRows &rows, const OptionalOrder &order, const BoundProblem &problem,
                     const DoubleArray &largest, const WritableRows &V, const Writable<double> &beta, const Work &work) {
-    const Positions x(rows, order);
+    const Positions x = positions(rows, order);
     const PairProblem &pairs = problem.checked(largest, "largest");
     for (const double bound : span_of(largest))
         require(bound >= 0.0, "largest has an entry that is negative or NaN");
     check_published(pairs);
-    require_length(std::size_t(x.size()), pairs.n_rows(), "rows");
+    require_length(std::size_t(x.n), pairs.n_rows(), "rows");
     require_length(V.shape(0), pairs.n_rows(), "V");
     require_length(beta.shape(0), n_columns(rows.rows), "beta");
     const published::FactorPairs factors{x.rows, x.order, pairs, Index(V.shape(1)), span_of(largest)};

@@ -76,13 +76,13 @@ PairPoint pair_point(const BoundProblem &problem, const std::string &loss, doubl
 }
 
 auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPoint &point, DoubleArray v, int n_threads) {
-    const Positions x(rows, order);
-    require_length(point.gradient.size(), x.size(), "the point");
+    const Positions x = positions(rows, order);
+    require_length(point.gradient.size(), x.n, "the point");
     require_length(v.shape(0), n_columns(rows.rows), "v");
     std::vector<double> out(v.shape(0));
     PageArray<double> image(point.gradient.size(), huge_pages);
     unlocked([&] {
-        hessian_product(x.rows, x.order, point, span_of(v), out, {image.data(), image.size()}, n_threads);
+        hessian_product(x, point, span_of(v), out, {image.data(), image.size()}, n_threads);
     });
     return to_tuple(std::move(out), std::move(image));
 }

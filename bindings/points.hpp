@@ -32,18 +32,18 @@ inline void check_published(const PairProblem &pairs) {
 /// H = Xᵀ∇²L X of a point, in full and its diagonal, under these names.
 template <class Point>
 void bind_hessian(nb::module_ &m, const char *matrix, const char *diagonal, const char *text_of_diagonal) {
-    using Function = std::vector<double> (*)(const Rows &, Order, const Point &, int);
+    using Function = std::vector<double> (*)(const Positions &, const Point &, int);
     const auto bind = [&m](const char *name, Function function, const char *text) {
         def(m, name, [function](const BoundRows &rows, OptionalOrder order, const Point &point, int n_threads) {
-            const Positions x(rows, order);
-            require_length(point.gradient.size(), x.size(), "the point");
-            return to_numpy(unlocked([&] { return function(x.rows, x.order, point, n_threads); }));
+            const Positions x = positions(rows, order);
+            require_length(point.gradient.size(), x.n, "the point");
+            return to_numpy(unlocked([&] { return function(x, point, n_threads); }));
         }, {"rows", "order", "point", "n_threads"}, text);
     };
-    bind(matrix, [](const Rows &rows, Order order, const Point &point, int n_threads) {
-        return hessian_matrix(rows, order, point, n_threads);
+    bind(matrix, [](const Positions &x, const Point &point, int n_threads) {
+        return hessian_matrix(x, point, n_threads);
     }, "H in full, flattened.");
-    bind(diagonal, [](const Rows &rows, Order order, const Point &point, int n_threads) {
-        return hessian_diagonal(rows, order, point, n_threads);
+    bind(diagonal, [](const Positions &x, const Point &point, int n_threads) {
+        return hessian_diagonal(x, point, n_threads);
     }, text_of_diagonal);
 }

@@ -10,19 +10,19 @@ namespace {
 
 auto scores(const BoundRows &rows, DoubleArray w, OptionalOrder order, int n_threads) {
     require_length(w.shape(0), n_columns(rows.rows), "w");
-    const Positions x(rows, order);
+    const Positions x = positions(rows, order);
     // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
     // does, then in large pages. New memory takes longer than the products of short rows.
-    return filled(PageArray<double>(x.size(), 32 << 20), [&](auto out) {
-        multiply(x.rows, x.order, span_of(w), out, n_threads);
+    return filled(PageArray<double>(x.n, 32 << 20), [&](auto out) {
+        multiply(x, span_of(w), out, n_threads);
     });
 }
 
 auto gradient(const BoundRows &rows, DoubleArray r, OptionalOrder order, int n_threads) {
-    const Positions x(rows, order);
-    require_length(r.shape(0), x.size(), "r");
+    const Positions x = positions(rows, order);
+    require_length(r.shape(0), x.n, "r");
     return filled(std::vector<double>(n_columns(rows.rows)), [&](auto out) {
-        multiply_transposed(x.rows, x.order, span_of(r), out, n_threads);
+        multiply_transposed(x, span_of(r), out, n_threads);
     });
 }
 
@@ -71,7 +71,7 @@ nb::object curve_columns(const BoundCurves &bound, const BoundRows &x, int n_thr
 auto curve_sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
     return filled(std::vector<double>(n_rows(x.rows)), [&](auto out) {
-        sum_curves(x.rows, curves, out.data(), n_threads);
+        sum_curves(x.rows, curves, out, n_threads);
     });
 }
 
@@ -95,18 +95,18 @@ auto piece_scores(const BoundPieces &at, DoubleArray values, DoubleArray slopes,
     const BoundCurves bound{at.bound.feature, at.bound.offsets, at.bound.knots, values, slopes};
     const Curves curves = bound.view(n_columns(at.x.rows));
     require_length(lines.shape(0), curves.size(), "lines");
-    const Positions x(at.x, order);
-    return filled(std::vector<double>(x.size()), [&](auto out) {
-        sum_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(lines), out, n_threads);
+    const Positions x = positions(at.x, order);
+    return filled(std::vector<double>(x.n), [&](auto out) {
+        sum_pieces(x, curves, at.pieces.data(), span_of(lines), out, n_threads);
     });
 }
 
 auto piece_slopes(const BoundPieces &at, DoubleArray r, OptionalOrder order, int n_threads) {
     const Curves curves = at.bound.view(n_columns(at.x.rows));
-    const Positions x(at.x, order);
-    require_length(r.shape(0), x.size(), "r");
+    const Positions x = positions(at.x, order);
+    require_length(r.shape(0), x.n, "r");
     return filled(std::vector<double>(2 * curves.values.size() + curves.feature.size()), [&](auto out) {
-        add_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(r), out, n_threads);
+        add_pieces(x, curves, at.pieces.data(), span_of(r), out, n_threads);
     });
 }
 

@@ -79,12 +79,11 @@ std::vector<double> column_products(const Columns &columns, Integers wanted,
     return out;
 }
 
-Columns columns_of(const Rows &rows, Order order, int n_threads) {
-    const Index n = n_positions(rows, order);
-    if (n > INT32_MAX)
-        throw std::invalid_argument("columns of " + std::to_string(n) +
+Columns columns_of(const Positions &x, int n_threads) {
+    if (x.n > INT32_MAX)
+        throw std::invalid_argument("columns of " + std::to_string(x.n) +
                                     " rows: at most 2^31 - 1 can be told apart");
-    return std::visit([&](const auto &r) { return transpose(r, order, n, n_threads); }, rows);
+    return std::visit([&](const auto &r) { return transpose(r, x.order, x.n, n_threads); }, x.rows);
 }
 
 namespace {

@@ -27,7 +27,7 @@ using Columns = std::variant<DenseColumns<float>, DenseColumns<double>, CscColum
 
 /// The columns of a matrix whose rows are taken in the order of their positions: the one copy that they
 /// take. Throws std::invalid_argument for more than 2³¹ - 1 positions.
-Columns columns_of(const Rows &rows, Order order, int n_threads);
+Columns columns_of(const Positions &x, int n_threads);
 
 /// x_c·r for each of the columns named: a product Xᵀr of which only some entries are wanted.
 std::vector<double> column_products(const Columns &columns, Integers wanted,

@@ -28,18 +28,18 @@ struct Curves {
 Values map_rows(const Rows &rows, const Curves &curves, int n_threads);
 
 /// out[i] = Σ_c f_c(x_i), added in the order of the functions.
-void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads);
+void sum_curves(const Rows &rows, const Curves &curves, std::span<double> out, int n_threads);
 
 /// pieces[i * curves.size() + c] = #{t_b < x_i} of function c, which has fewer than 256 knots.
 void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, int n_threads);
 
 /// out[t] = Σ_c f_c(x) + lines[c] x of row(t), whose pieces are known.
-void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void sum_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
                 Doubles lines, std::span<double> out, int n_threads);
 
 /// The transpose: for every piece Σ r and, behind these, Σ r (x - t) over the positions in it, and for every
 /// function Σ r x. The same bits for any number of threads.
-void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
                 Doubles r, std::span<double> out, int n_threads);
 
 }  // namespace linrank

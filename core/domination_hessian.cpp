@@ -149,40 +149,6 @@ private:
     CrossProduct<double> layers_;  // of vectors of layers
 };
 
-}  // namespace
-
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const DominationPoint &point,
-                                   int n_threads) {
-    const PaddedSquare square(n_columns(rows));
-    const Layering &l = point.layering();
-    const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
-    const Index n = std::max(square.n_parts(), Index(chunks.size()));
-    std::vector<std::vector<double>> parts;
-    std::visit([&]<class Storage>(const Storage &storage) {
-        std::deque<DominationGram<Storage>> grams;
-        for (Index k = 0; k < n; ++k) grams.emplace_back(storage, order, point, square.padded);
-        for_each_query<std::monostate>(chunks, n_threads, [&](Index c, Index q, std::monostate) {
-            if (l.n_levels[q] < 2) return;
-            const Index begin = l.offsets[q], end = l.offsets[q + 1];
-            const bool is_long = chunks[c].is_long;
-            const LayerMeans means(storage, order, point, q, is_long ? n_threads : 1);
-            if (is_long)
-                for_parts(end - begin, n, n_threads, [&](Index k, Index first, Index last) {
-                    grams[k].add_rows(means, q, begin + first, begin + last);
-                });
-            else grams[c].add_rows(means, q, begin, end);
-            grams[is_long ? 0 : c].add_layers(means, q);
-        });
-        for (DominationGram<Storage> &gram : grams) {
-            gram.flush();
-            parts.push_back(std::move(gram.sum));
-        }
-    }, rows);
-    return square.sum(parts, 1.0, n_threads);
-}
-
-namespace {
-
 /// The diagonal, query by query: Σ_j d_j x_j² - Σ_k (2 v_k x̄_k + W_k x̄_k²) by column, v_k = Σ b_i x_i and
 /// W_k = Σ ω_i ρ_i² over layer k.
 template <class Storage>
@@ -274,11 +240,39 @@ private:
 
 }  // namespace
 
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
-                                     int n_threads) {
-    const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(rows));
-    return sum_diagonal(rows, Index(chunks.size()), n_threads, [&](const auto &storage, Index k) {
-        DiagonalSums sums(storage, order, point);
+std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &point, int n_threads) {
+    const PaddedSquare square(n_columns(x.rows));
+    const Layering &l = point.layering();
+    const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
+    const Index n = std::max(square.n_parts(), std::ssize(chunks));
+    std::vector<std::vector<double>> parts;
+    std::visit([&]<class Storage>(const Storage &storage) {
+        std::deque<DominationGram<Storage>> grams;
+        for (Index k = 0; k < n; ++k) grams.emplace_back(storage, x.order, point, square.padded);
+        for_each_query<std::monostate>(chunks, n_threads, [&](Index c, Index q, std::monostate) {
+            if (l.n_levels[q] < 2) return;
+            const Index begin = l.offsets[q], end = l.offsets[q + 1];
+            const bool is_long = chunks[c].is_long;
+            const LayerMeans means(storage, x.order, point, q, is_long ? n_threads : 1);
+            if (is_long)
+                for_parts(end - begin, n, n_threads, [&](Index k, Index first, Index last) {
+                    grams[k].add_rows(means, q, begin + first, begin + last);
+                });
+            else grams[c].add_rows(means, q, begin, end);
+            grams[is_long ? 0 : c].add_layers(means, q);
+        });
+        for (DominationGram<Storage> &gram : grams) {
+            gram.flush();
+            parts.push_back(std::move(gram.sum));
+        }
+    }, x.rows);
+    return square.sum(parts, 1.0, n_threads);
+}
+
+std::vector<double> hessian_diagonal(const Positions &x, const DominationPoint &point, int n_threads) {
+    const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(x.rows));
+    return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
+        DiagonalSums sums(storage, x.order, point);
         for (Index q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);
         return std::move(sums.out);
     });

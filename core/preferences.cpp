@@ -194,22 +194,20 @@ std::vector<double> diagonal_of(const Storage &storage, Order order, const Prefe
 
 }  // namespace
 
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
-                                   int n_threads) {
-    const PaddedSquare square(n_columns(rows));
+std::vector<double> hessian_matrix(const Positions &x, const PreferencePoint &point, int n_threads) {
+    const PaddedSquare square(n_columns(x.rows));
     const std::vector<Index> bounds = point.list().row_parts(square.n_parts());
-    return square.sum(parts_of(rows, Index(bounds.size()) - 1, n_threads,
+    return square.sum(parts_of(x.rows, std::ssize(bounds) - 1, n_threads,
                                [&](const auto &storage, Index k) {
-        return gram_of(storage, order, point, bounds[k], bounds[k + 1], square.padded);
+        return gram_of(storage, x.order, point, bounds[k], bounds[k + 1], square.padded);
     }), 1.0, n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
-                                     int n_threads) {
-    const std::vector<Index> bounds = point.list().row_parts(n_accumulators(rows));
-    return sum_diagonal(rows, Index(bounds.size()) - 1, n_threads,
+std::vector<double> hessian_diagonal(const Positions &x, const PreferencePoint &point, int n_threads) {
+    const std::vector<Index> bounds = point.list().row_parts(n_accumulators(x.rows));
+    return sum_diagonal(x.rows, std::ssize(bounds) - 1, n_threads,
                         [&](const auto &storage, Index k) {
-        return diagonal_of(storage, order, point, bounds[k], bounds[k + 1]);
+        return diagonal_of(storage, x.order, point, bounds[k], bounds[k + 1]);
     });
 }
 

@@ -63,11 +63,10 @@ private:
 };
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, in double.
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
-                                   int n_threads);
+std::vector<double> hessian_matrix(const Positions &x, const PreferencePoint &point, int n_threads);
 
 /// Its diagonal, exact up to rounding: one pass over the non-zeros of both rows of each preference.
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
+std::vector<double> hessian_diagonal(const Positions &x, const PreferencePoint &point,
                                      int n_threads);
 
 }  // namespace linrank

@@ -7,11 +7,10 @@
 namespace linrank {
 
 /// out[t] = x_{row(t)}·w, sums in double.
-void multiply(const Rows &rows, Order order, Doubles w, std::span<double> out, int n_threads);
+void multiply(const Positions &x, Doubles w, std::span<double> out, int n_threads);
 
 /// out = Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
-void multiply_transposed(const Rows &rows, Order order, Doubles r,
-                         std::span<double> out, int n_threads);
+void multiply_transposed(const Positions &x, Doubles r, std::span<double> out, int n_threads);
 
 /// The longest sums that products are made of, whatever the order: of a score, and of a slope in w. With μ the
 /// unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.

@@ -66,9 +66,13 @@ void for_each_entry(const CsrRows<Value> &rows, Index i, const Visit &visit) {
 using Order = Integers;
 
 inline Index row_at(Order order, Index t) { return order.empty() ? t : order[t]; }
-inline Index n_positions(const Rows &rows, Order order) {
-    return order.empty() ? n_rows(rows) : Index(order.size());
-}
+
+/// The positions [first, first + n) of a matrix, all of them by default.
+struct Positions {
+    Rows rows;
+    Order order = {};
+    Index first = 0, n = order.empty() ? n_rows(rows) : std::ssize(order);
+};
 
 /// Rows of a matrix that are compared; the winner is to be ranked above the loser.
 struct RowPair {

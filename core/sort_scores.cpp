@@ -97,16 +97,27 @@ bool sort_by_buckets(const double *scores, Index n, std::int32_t *order, SortScr
     return true;
 }
 
+/// order = the rows of sorted keys, those that are equal as floats by their doubles.
+void order_keys(const double *scores, std::span<const std::uint64_t> keys, std::int32_t *order) {
+    const ByScore before{scores};
+    for (std::size_t first = 0, end; first < keys.size(); first = end) {
+        const std::uint64_t score = keys[first] >> 32;
+        for (end = first; end < keys.size() && keys[end] >> 32 == score; ++end)
+            order[end] = std::int32_t(keys[end] & 0xffffffffu);
+        const auto n = Index(end - first);
+        if (n > 1 && !insertion_sort(before, n, order + first, 8 * n + 64))
+            std::sort(order + first, order + end, ByBits{scores});
+    }
+}
+
 }  // namespace
 
-void sort_scores(const double *scores, Index n, const std::int32_t *guess,
-                 std::int32_t *order, SortScratch &scratch) {
+void sort_scores(const double *scores, Index n, const std::int32_t *guess, std::int32_t *order, SortScratch &scratch) {
     constexpr Index longest_in_cache = 1 << 13;  // beyond it the buckets leave the cache
-    const ByScore before{scores};
     if (guess) {
         std::copy(guess, guess + n, order);
         // Beyond some moves a row the sort below is the faster one.
-        if (insertion_sort(before, n, order, 8 * n)) return;
+        if (insertion_sort(ByScore{scores}, n, order, 8 * n)) return;
     }
     if (n > 0 && n < longest_in_cache && sort_by_buckets(scores, n, order, scratch)) return;
     scratch.keys.resize(n);
@@ -114,77 +125,45 @@ void sort_scores(const double *scores, Index n, const std::int32_t *guess,
     std::uint64_t *keys = scratch.keys.data();
     for (Index t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
     radix_sort(keys, scratch.spare.data(), n);
-    for (Index t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
-    // Scores that round to the same float may still be swapped: almost sorted, unless contrived.
-    if (insertion_sort(before, n, order, 8 * n + 64)) return;
-    std::sort(order, order + n, ByBits{scores});
+    order_keys(scores, scratch.keys, order);
 }
 
-namespace {
-
-/// Where the output of a merge is cut: `taken` rows of the first run and at - taken of the second one are
-/// the first `at` of both. No two keys are equal.
-Index taken_of_first(const std::uint64_t *a, Index n_a, const std::uint64_t *b,
-                            Index n_b, Index at) {
-    Index low = std::max<Index>(0, at - n_b), high = std::min(at, n_a);
-    while (low < high) {
-        const Index taken = (low + high) / 2;
-        if (a[taken] < b[at - taken - 1]) low = taken + 1;
-        else high = taken;
-    }
-    return low;
-}
-
-/// The rows of the places [first, last) of sorted keys, and those that are equal as floats by their doubles.
-void order_equal_floats(const ByScore &before, const std::uint64_t *keys, Index first, Index last,
-            std::int32_t *order) {
-    for (Index end; first < last; first = end) {
-        const std::uint64_t score = keys[first] >> 32;
-        for (end = first; end < last && keys[end] >> 32 == score; ++end)
-            order[end] = std::int32_t(keys[end] & 0xffffffffu);
-        if (end - first > 1 && !insertion_sort(before, end - first, order + first, 8 * (end - first) + 64))
-            std::sort(order + first, order + end, ByBits{before.scores});
-    }
-}
-
-}  // namespace
-
-// Runs of keys are sorted and merged by all threads: a key holds its score, so that nothing looks at the
-// scores, out of cache and in random order, until rows equal as floats are left.
+// Keys are cut into buckets of about equal size, which threads sort side by side: a key holds its score, so that
+// nothing looks at the scores, out of cache and in random order, until rows equal as floats are left.
 void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, int n_threads) {
-    constexpr Index n_runs = 16;
-    const auto start = [n](Index run) { return n * run / n_runs; };
-    PageArray<std::uint64_t> keys(n, huge_pages),
-        spare(std::size_t(n), huge_pages);
-    parallel_for(n_runs, n_threads, [&](Index r) {
-        for (Index t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
-        radix_sort(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
+    constexpr Index n_parts = 16, n_buckets = 64, n_samples = 32 * n_buckets;
+    PageArray<std::uint64_t> keys(n, huge_pages), sorted(n, huge_pages);
+    for_parts(n, n_parts, n_threads, [&](Index, Index first, Index last) {
+        for (Index t = first; t < last; ++t) keys[t] = key_of(scores[t], t);
     });
-    std::uint64_t *source = keys.data(), *target = spare.data();
-    for (Index width = 1; width < n_runs; width *= 2) {
-        // Each merge is cut at equal shares of its output: always sixteen tasks.
-        parallel_for(n_runs, n_threads, [&](Index task) {
-            const Index merge = task / (2 * width), part = task % (2 * width);
-            const Index first = start(2 * width * merge), middle = start(2 * width * merge + width),
-                               last = start(2 * width * (merge + 1));
-            const std::uint64_t *a = source + first, *b = source + middle;
-            const Index begin = (last - first) * part / (2 * width),
-                               end = (last - first) * (part + 1) / (2 * width);
-            const Index a_begin = taken_of_first(a, middle - first, b, last - middle, begin),
-                               a_end = taken_of_first(a, middle - first, b, last - middle, end);
-            std::merge(a + a_begin, a + a_end, b + (begin - a_begin), b + (end - a_end),
-                       target + first + begin);
-        });
-        std::swap(source, target);
-    }
-    // A part begins where a new float does.
-    const auto part = [&](Index p) -> Index {
-        const Index t = start(p);
-        if (t == 0 || t == n) return t;
-        return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;
+    std::array<std::uint64_t, n_samples> sample;
+    for (Index k = 0; k < n_samples; ++k) sample[k] = n > 0 ? keys[n * k / n_samples] >> 32 : 0;
+    std::ranges::sort(sample);
+    std::array<std::uint64_t, n_buckets - 1> bounds;  // of scores as floats: equal ones share a bucket
+    for (Index b = 1; b < n_buckets; ++b) bounds[b - 1] = sample[b * n_samples / n_buckets];
+    const auto bucket_of = [&](std::uint64_t key) {  // without a branch
+        Index bucket = 0;
+        for (Index half = n_buckets / 2; half > 0; half /= 2)
+            bucket += bounds[bucket + half - 1] <= key >> 32 ? half : 0;
+        return bucket;
     };
-    parallel_for(n_runs, n_threads, [&](Index p) {
-        order_equal_floats(ByScore{scores}, source, part(p), part(p + 1), order);
+    // Where the keys of each part go: bucket by bucket, and part by part in each, so that they stay by index.
+    std::array<std::array<Index, n_buckets>, n_parts> place{};
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
+        for (Index t = first; t < last; ++t) ++place[part][bucket_of(keys[t])];
+    });
+    std::array<Index, n_buckets + 1> start{};
+    for (Index b = 0; b < n_buckets; ++b) {
+        start[b + 1] = start[b];
+        for (auto &own : place) start[b + 1] += std::exchange(own[b], start[b + 1]);
+    }
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
+        for (Index t = first; t < last; ++t) sorted[place[part][bucket_of(keys[t])]++] = keys[t];
+    });
+    parallel_for(n_buckets, n_threads, [&](Index b) {
+        const Index first = start[b], size = start[b + 1] - first;
+        radix_sort(sorted.data() + first, keys.data() + first, size);
+        order_keys(scores, {sorted.data() + first, std::size_t(size)}, order + first);
     });
 }
 

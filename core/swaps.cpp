@@ -238,29 +238,29 @@ private:
 
 }  // namespace
 
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
-    const PaddedSquare square(n_columns(rows));
+std::vector<double> hessian_matrix(const Positions &x, const SwapPoint &point, int n_threads) {
+    const PaddedSquare square(n_columns(x.rows));
     const std::vector<Index> bounds = point.problem().query_parts(square.n_parts());
-    return square.sum(parts_of(rows, Index(bounds.size()) - 1, n_threads,
+    return square.sum(parts_of(x.rows, std::ssize(bounds) - 1, n_threads,
                                [&](const auto &storage, Index k) {
         SwapGram gram(storage, square.padded);
-        for (Index q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(order, point, q);
+        for (Index q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(x.order, point, q);
         gram.product.flush();
         return std::move(gram.sum);
     }), 1.0, n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
-    const std::vector<Index> bounds = point.problem().query_parts(n_accumulators(rows));
-    return sum_diagonal(rows, Index(bounds.size()) - 1, n_threads,
+std::vector<double> hessian_diagonal(const Positions &x, const SwapPoint &point, int n_threads) {
+    const std::vector<Index> bounds = point.problem().query_parts(n_accumulators(x.rows));
+    return sum_diagonal(x.rows, std::ssize(bounds) - 1, n_threads,
                         [&](const auto &storage, Index k) {
         std::vector<double> out(storage.n_columns), degree, bent;
         for (Index q = bounds[k]; q < bounds[k + 1]; ++q) {
             degrees_of(point, q, degree, bent);
-            for (Index i = 0; i < Index(degree.size()); ++i)
+            for (Index i = 0; i < std::ssize(degree); ++i)
                 if (degree[i] != 0.0)
-                    for_each_entry(storage, row_at(order, point.problem().offsets[q] + i),
-                                   [&](Index c, double x) { out[c] += degree[i] * x * x; });
+                    for_each_entry(storage, row_at(x.order, point.problem().offsets[q] + i),
+                                   [&](Index c, double v) { out[c] += degree[i] * v * v; });
         }
         return out;
     });

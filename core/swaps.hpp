@@ -63,9 +63,9 @@ struct SwapTotals {
 SwapTotals swap_totals(const SwapProblem &problem);
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns.
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoint &point, int n_threads);
+std::vector<double> hessian_matrix(const Positions &x, const SwapPoint &point, int n_threads);
 
 /// An estimate of its diagonal from one pass over the non-zeros: Σ_i d_i x_i², d the sums of ω l'' of each row.
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const SwapPoint &point, int n_threads);
+std::vector<double> hessian_diagonal(const Positions &x, const SwapPoint &point, int n_threads);
 
 }  // namespace linrank

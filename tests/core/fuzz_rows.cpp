@@ -68,8 +68,8 @@ void check_products(const CsrRows<Value> &x) {
             exact = exact && std::abs(x.values[k]) <= 32 && x.values[k] * 4 == std::floor(x.values[k] * 4);
         }
     }
-    multiply(Rows(x), {}, w, z, 1);
-    multiply_transposed(Rows(x), {}, r, g, 1);
+    multiply({Rows(x)}, w, z, 1);
+    multiply_transposed({Rows(x)}, r, g, 1);
     for (std::size_t i = 0; i < r.size(); ++i) require(!exact || z[i] == expected_z[i], "z = Xw");
     for (std::size_t j = 0; j < w.size(); ++j) require(!exact || g[j] == expected_g[j], "g = X'r");
 }

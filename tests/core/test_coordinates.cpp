@@ -46,7 +46,7 @@ struct Matrix {
         for (double &x : values)
             if (draw(rng, 0, 2) == 0) x = 0.0;
     }
-    Columns dense() const { return columns_of(Rows(DenseRows<double>{values.data(), m, n, m}), {}, 2); }
+    Columns dense() const { return columns_of({DenseRows<double>{values.data(), m, n, m}}, 2); }
     Columns sparse() const {
         std::vector<std::int32_t> columns;
         std::vector<std::int64_t> offsets{0};
@@ -58,8 +58,7 @@ struct Matrix {
             }
             offsets.push_back(std::int64_t(kept.size()));
         }
-        return columns_of(Rows(CsrRows<double>{kept.data(), columns.data(), offsets.data(), n, m}),
-                          {}, 1);
+        return columns_of({CsrRows<double>{kept.data(), columns.data(), offsets.data(), n, m}}, 1);
     }
     std::vector<double> scores(const std::vector<double> &w) const {
         std::vector<double> z(std::size_t(n), 0.0);

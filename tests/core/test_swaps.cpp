@@ -85,10 +85,10 @@ void check_case(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
         }
         const std::vector<double> x = draw_normal(rng, n * n_columns);
         const Rows rows = DenseRows<double>{x.data(), n_columns, n, n_columns};
-        const std::vector<double> found = hessian_matrix(rows, {}, point, 2);
-        const std::vector<double> wanted = hessian_matrix(rows, {}, truth, 1);
+        const std::vector<double> found = hessian_matrix({rows}, point, 2);
+        const std::vector<double> wanted = hessian_matrix({rows}, truth, 1);
         for (std::size_t k = 0; k < found.size(); ++k) CHECK(close(found[k], wanted[k], 1e-9));
-        for (const double d : hessian_diagonal(rows, {}, point, 2)) CHECK(d >= 0.0);
+        for (const double d : hessian_diagonal({rows}, point, 2)) CHECK(d >= 0.0);
     }
 }
 
