@@ -55,6 +55,14 @@ struct Windows {
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };
 
+/// Where the places begin that walk_windows inserts for place t by these ends; for the second windows those of the
+/// places before t come after it.
+template <bool is_above>
+[[gnu::always_inline]] inline Index first_inserted(const Windows &q, const std::int32_t *ends, Index t) {
+    if (is_above) return t == 0 ? 0 : ends[t - 1];
+    return t == q.n ? q.n : ends[t];
+}
+
 /// Visits the places [first, last), ascending for the first windows (is_above), else descending for the second
 /// ones. When visit(t) comes, the places of its window are those for which insert(e, sign) was called with the
 /// signs 1, to put it in, and -1, to take it out of a band; the caller has put in those before `first` (or after
@@ -63,17 +71,15 @@ template <bool is_above, class Insert, class Visit>
 [[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, Index first, Index last,
                                                 const Insert &insert, const Visit &visit) {
     const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner : q.from_inner;
-    const auto start = [&](const std::int32_t *ends) __attribute__((always_inline)) -> Index {
-        if (is_above) return first == 0 ? 0 : ends[first - 1];
-        return last == q.n ? q.n : ends[last];
-    };
     const auto reach = [&](Index &next, Index end, double sign) __attribute__((always_inline)) {
         if constexpr (is_above)
             for (; next < end; ++next) insert(next, sign);
         else
             while (next > end) insert(--next, sign);
     };
-    Index inserted = start(outer), removed = is_band ? start(inner) : 0;
+    const Index begin = is_above ? first : last;
+    Index inserted = first_inserted<is_above>(q, outer, begin);
+    Index removed = is_band ? first_inserted<is_above>(q, inner, begin) : 0;
     for (Index k = 0; k < last - first; ++k) {
         const Index t = is_above ? first + k : last - 1 - k;
         reach(inserted, outer[t], 1.0);
