@@ -22,11 +22,10 @@ double small_log(double y) { return y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - y * (
 
 }  // namespace
 
-Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
-                         std::vector<double> factors)
-    : state_(std::move(layering)), columns_(std::move(columns)), factors_(std::move(factors)),
-      column_bounds_(std::size_t(n_columns(*columns_))) {
-    const Layering &l = *state_.layering;
+Coordinates::Coordinates(const Columns &columns, const Layering &layering, std::vector<double> factors)
+    : state_(layering), columns_(columns), factors_(std::move(factors)),
+      column_bounds_(std::size_t(n_columns(columns_))) {
+    const Layering &l = state_.layering;
     for (Index q = 0; q < l.n_queries(); ++q) {
         largest_ = std::max(largest_, state_.n_layers(q));
         for (Index k = 1; k < state_.n_layers(q); ++k) total_weight_ += state_.cells_of(q)[k].weight;
@@ -39,13 +38,13 @@ Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr
 std::vector<double> Coordinates::scores() const {
     std::vector<double> z(state_.rows.size());
     for (std::size_t t = 0; t < z.size(); ++t)
-        z[t] = state_.rows[state_.place_of(Index(t))].m + state_.layering->s(Index(t));
+        z[t] = state_.rows[state_.place_of(Index(t))].m + state_.layering.s(Index(t));
     return z;
 }
 
 void Coordinates::restart(Doubles w) {
     for (std::size_t p = 0; p < state_.rows.size(); ++p)
-        state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
+        state_.rows[p].m = -state_.layering.s(state_.position_of[p]);
     for (Index c = 0; c < n_features(); ++c) {
         const double change = w[c] * factor(c);
         if (change == 0.0) continue;
@@ -54,7 +53,7 @@ void Coordinates::restart(Doubles w) {
                 state_.rows[state_.place_of(entries.position(k))].m += change * entries.value(k);
         });
     }
-    for (Index q = 0; q < state_.layering->n_queries(); ++q)
+    for (Index q = 0; q < state_.layering.n_queries(); ++q)
         if (state_.n_layers(q) > 1) state_.rebuild(q);
     n_touched_ = 0;
 }
@@ -95,7 +94,7 @@ void Coordinates::prefetch_ahead(const Entries &entries, Index k) const {
 
 template <class Body>
 void Coordinates::for_each_query(Index column, const Body &body) const {
-    const Layering &l = *state_.layering;
+    const Layering &l = state_.layering;
     std::visit([&](const auto &storage) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
         if constexpr (requires { storage.positions; }) {
@@ -118,7 +117,7 @@ void Coordinates::for_each_query(Index column, const Body &body) const {
                     body(q, ColumnEntries<Value, false>{values + begin, l.offsets[q + 1] - begin, begin, nullptr});
             }
         }
-    }, *columns_);
+    }, columns_);
 }
 
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
@@ -186,7 +185,7 @@ void Coordinates::add_slope(Index q, const Entries &entries, Scratch &scratch,
     const LayerState::Cell *cell = state_.cells_of(q);
     Sums *sums = scratch.sums.data();
     std::fill_n(sums, state_.n_layers(q), Sums{});
-    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[q].n_rows());
+    const double c = state_.layering.c(q), origin = origin_of(entries, state_.queries[q].n_rows());
     for (Index k = 0; k < entries.n; ++k) {
         prefetch_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
@@ -255,7 +254,7 @@ void Coordinates::move_query(Index q, const Entries &entries, double change) {
     const Index K = state_.n_layers(q);
     // Where a column has most of the rows, summing afresh costs no more than keeping up.
     const bool is_dense = 2 * entries.n >= state_.queries[q].n_rows();
-    const double c = state_.layering->c(q);
+    const double c = state_.layering.c(q);
     bool must_rebuild = false;
     for (Index first = 0; first < entries.n; first += LayerState::block) {
         const Index n = std::min(LayerState::block, entries.n - first);
@@ -316,7 +315,7 @@ Sweep Coordinates::sweep(std::span<double> w, Integers features, Penalty penalty
         done.decrease += step.decrease;
         ++done.n_moved;
     }
-    if (n_touched_ > stale * state_.layering->n_rows()) restart(w);
+    if (n_touched_ > stale * state_.layering.n_rows()) restart(w);
     return done;
 }
 

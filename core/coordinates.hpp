@@ -23,8 +23,7 @@ struct Sweep {
 class Coordinates {
 public:
     /// `factors` is the diagonal of D; empty for ones. Starts at w = 0.
-    Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
-                std::vector<double> factors);
+    Coordinates(const Columns &columns, const Layering &layering, std::vector<double> factors);
 
     /// Moves the weights of `features`, one after the other, each to the minimum of its bound.
     Sweep sweep(std::span<double> w, Integers features, Penalty penalty, double alpha,
@@ -37,11 +36,11 @@ public:
     /// Everything anew at w: scores from the columns, sums from the scores.
     void restart(Doubles w);
 
-    /// XDw by position, as it has been carried along; not of queries with one layer, which have no part in
-    /// the loss.
+    /// XDw by position, as it has been carried along; not of queries with one layer, which have no
+    /// part in the loss.
     std::vector<double> scores() const;
 
-    Index n_features() const { return n_columns(*columns_); }
+    Index n_features() const { return n_columns(columns_); }
 
 private:
     /// Sums over the entries of one column in one query, by layer.
@@ -80,7 +79,7 @@ private:
     double factor(Index c) const { return factors_.empty() ? 1.0 : factors_[c]; }
 
     LayerState state_;
-    std::shared_ptr<const Columns> columns_;
+    const Columns &columns_;
     std::vector<double> factors_;
     std::vector<ColumnBound> column_bounds_;
     Scratch scratch_;

@@ -12,9 +12,9 @@ constexpr double vanishing = -800;  // e to this is zero
 
 }  // namespace
 
-LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::move(layers)) {
+LayerState::LayerState(const Layering &layers) : layering(layers) {
     place_rows();
-    const Layering &l = *layering;
+    const Layering &l = layering;
     if (!l.table.empty()) {
         first_table_.assign(l.n_queries() + 1, 0);
         for (Index q = 0; q < l.n_queries(); ++q)
@@ -25,7 +25,7 @@ LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::m
 
 /// Sorts the rows of every query by layer, and counts and weighs the layers.
 void LayerState::place_rows() {
-    const Layering &l = *layering;
+    const Layering &l = layering;
     const auto n = std::size_t(l.n_rows());
     cells.assign(l.n_cells(), Cell{});
     for (Cell &cell : cells) cell.base = -infinity;  // the lowest layers keep it
@@ -96,9 +96,9 @@ void LayerState::find_tops(Index q) {
     for (Index k = 1; k < K; ++k) {
         cell[k].base = -infinity;
         for (Index j = 0; j < k; ++j)
-            cell[k].base = std::max(cell[k].base, cell[j].top + layering->margin(first + k, first + j));
+            cell[k].base = std::max(cell[k].base, cell[j].top + layering.margin(first + k, first + j));
         for (Index j = 0; j < k; ++j)
-            table[k * K + j] = relative(cell[j].top + layering->margin(first + k, first + j), cell[k].base);
+            table[k * K + j] = relative(cell[j].top + layering.margin(first + k, first + j), cell[k].base);
     }
 }
 
@@ -148,9 +148,9 @@ void LayerState::expand(Index q, Index k) {
         r1 += v;
         r2 += v * (1.0 - 2.0 * rho);
     }
-    cell.r0 = layering->c(q) * r0;
-    cell.r1 = layering->c(q) * r1;
-    cell.r2 = layering->c(q) * r2;
+    cell.r0 = layering.c(q) * r0;
+    cell.r1 = layering.c(q) * r1;
+    cell.r2 = layering.c(q) * r2;
     cell.Z_ref = Z;
 }
 

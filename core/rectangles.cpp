@@ -1,8 +1,6 @@
 #include "rectangles.hpp"
 
-#include <cassert>
-
-#include "parallel.hpp"
+#include "checks.hpp"
 
 namespace linrank {
 
@@ -10,33 +8,25 @@ namespace {
 
 constexpr Index most_entries = Index(1) << 60;  // their bytes are a number as well
 
-/// The rows of one rectangle, its scores by column, and the part of a buffer that belongs to it.
+/// One rectangle: its rows, its columns, and the part of a buffer that belongs to it.
 struct Block {
-    const Rectangles &all;
-    Index rectangle;
+    Index rectangle, n_rows, n_columns, begin;
+    const Index *upper, *lower, *n_pairs;
+    const double *row_bound, *column_bound;
 
-    Index first_row() const { return all.first_row[rectangle]; }
-    Index n_rows() const { return all.first_row[rectangle + 1] - first_row(); }
-    Index first_column() const { return all.first_column[rectangle]; }
-    Index n_columns() const { return all.first_column[rectangle + 1] - first_column(); }
-    Index begin() const { return all.offsets[rectangle]; }
-    Index n_entries() const { return all.offsets[rectangle + 1] - begin(); }
-    Index n_pairs(Index r) const { return all.n_pairs[first_row() + r]; }
-    Index upper(Index r) const { return all.upper[first_row() + r]; }
-    Index lower(Index c) const { return all.lower[first_column() + c]; }
-    double row_bound(Index r) const { return all.row_bound[first_row() + r]; }
-    const double *column_bound() const { return all.column_bound.data() + first_column(); }
-    const double *row(Doubles values, Index r) const {
-        return values.data() + begin() + r * n_columns();
-    }
-    double *row(std::span<double> values, Index r) const {
-        return values.data() + begin() + r * n_columns();
-    }
+    Block(const Rectangles &all, Index k)
+        : rectangle(k), n_rows(all.first_row[k + 1] - all.first_row[k]),
+          n_columns(all.first_column[k + 1] - all.first_column[k]), begin(all.offsets[k]),
+          upper(&all.upper[all.first_row[k]]), lower(&all.lower[all.first_column[k]]),
+          n_pairs(&all.n_pairs[all.first_row[k]]), row_bound(&all.row_bound[all.first_row[k]]),
+          column_bound(&all.column_bound[all.first_column[k]]) {}
 
+    Index end() const { return begin + n_rows * n_columns; }
+    template <class T>
+    T *row(std::span<T> values, Index r) const { return values.data() + begin + r * n_columns; }
     std::vector<double> of_columns(Doubles by_position) const {
-        std::vector<double> gathered(n_columns());
-        for (Index c = 0; c < n_columns(); ++c)
-            gathered[c] = by_position[lower(c)];
+        std::vector<double> gathered(n_columns);
+        for (Index c = 0; c < n_columns; ++c) gathered[c] = by_position[lower[c]];
         return gathered;
     }
 };
@@ -62,19 +52,19 @@ struct PairRow {
 template <class Body>
 void for_each_row(const Block &block, Doubles z, Doubles y, double rho, const Body &body) {
     const std::vector<double> below = block.of_columns(z);
-    for (Index r = 0; r < block.n_rows(); ++r)
-        body(r, PairRow{block.row(y, r), below.data(), block.column_bound(), 1.0 - z[block.upper(r)],
-                        block.row_bound(r), 1.0 / rho});
+    for (Index r = 0; r < block.n_rows; ++r)
+        body(r, PairRow{block.row(y, r), below.data(), block.column_bound, 1.0 - z[block.upper[r]],
+                        block.row_bound[r], 1.0 / rho});
 }
 
 /// Sums by row and by column of one rectangle. A row may be both, so the columns come second.
 struct Margins {
     std::vector<double> rows, columns;
 
-    explicit Margins(const Block &block) : rows(block.n_rows()), columns(block.n_columns()) {}
+    explicit Margins(const Block &block) : rows(block.n_rows), columns(block.n_columns) {}
     void add_to(const Block &block, std::span<double> by_position) const {
-        for (Index r = 0; r < block.n_rows(); ++r) by_position[block.upper(r)] += rows[r];
-        for (Index c = 0; c < block.n_columns(); ++c) by_position[block.lower(c)] += columns[c];
+        for (Index r = 0; r < block.n_rows; ++r) by_position[block.upper[r]] += rows[r];
+        for (Index c = 0; c < block.n_columns; ++c) by_position[block.lower[c]] += columns[c];
     }
 };
 
@@ -84,7 +74,7 @@ std::vector<double> sums_of_entries(const Rectangles &at, int n_threads, const T
     std::vector<double> sums(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
         double total = 0.0;
-        for (Index i = block.begin(); i < block.begin() + block.n_entries(); ++i) total += term(i);
+        for (Index i = block.begin; i < block.end(); ++i) total += term(i);
         sums[block.rectangle] = total;
     });
     return sums;
@@ -92,10 +82,8 @@ std::vector<double> sums_of_entries(const Rectangles &at, int n_threads, const T
 
 }  // namespace
 
-Rectangles make_rectangles(const Queries &queries, Integers chosen, double C) {
-    Rectangles made;
-    made.n_positions = queries.n_rows();
-    made.first_row = made.first_column = made.offsets = {0};
+Rectangles::Rectangles(const Queries &queries, Integers chosen, double C)
+    : first_row{0}, first_column{0}, offsets{0}, n_positions(queries.n_rows()) {
     std::vector<Index> sorted;
     const auto level = [&](Index t) { return queries.levels[t]; };
     for (const Index q : chosen) {
@@ -107,35 +95,42 @@ Rectangles make_rectangles(const Queries &queries, Integers chosen, double C) {
             const Index t = sorted[s];
             if (s > 0 && level(t) != level(sorted[s - 1])) below = Index(s);
             if (below > 0) {
-                made.upper.push_back(t);
-                made.n_pairs.push_back(below);
-                made.row_bound.push_back(C * queries.c(q) * queries.u(t));
+                upper.push_back(t);
+                n_pairs.push_back(below);
+                row_bound.push_back(C * queries.c(q) * queries.u(t));
             }
             if (level(t) < level(sorted.back())) {
-                made.lower.push_back(t);
-                made.column_bound.push_back(queries.u(t));
+                lower.push_back(t);
+                column_bound.push_back(queries.u(t));
             }
         }
-        const Index n_rows = std::ssize(made.upper) - made.first_row.back();
-        const Index n_columns = std::ssize(made.lower) - made.first_column.back();
-        made.first_row.push_back(std::ssize(made.upper));
-        made.first_column.push_back(std::ssize(made.lower));
-        if (n_columns > 0 && n_rows > (most_entries - made.offsets.back()) / n_columns)
+        const Index n_rows = std::ssize(upper) - first_row.back();
+        const Index n_columns = std::ssize(lower) - first_column.back();
+        first_row.push_back(std::ssize(upper));
+        first_column.push_back(std::ssize(lower));
+        if (n_columns > 0 && n_rows > (most_entries - offsets.back()) / n_columns)
             throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
-        made.offsets.push_back(made.offsets.back() + n_rows * n_columns);
+        offsets.push_back(offsets.back() + n_rows * n_columns);
     }
-    return made;
 }
 
-ProximalLoss proximal_loss(const Rectangles &at, Doubles z, Doubles y, Doubles rho, int n_threads) {
-    assert(Index(y.size()) == at.n_entries() && Index(z.size()) == at.n_positions);
+void Rectangles::check(Doubles z, Doubles y, Doubles rho) const {
+    require_length(z, n_positions, "z");
+    require_length(y, n_entries(), "y");
+    require_length(rho, size(), "rho");
+    for (const double value : rho)
+        require(value > 0.0 && std::isfinite(value), "rho must be finite and > 0");
+}
+
+ProximalLoss Rectangles::loss(Doubles z, Doubles y, Doubles rho, int n_threads) const {
+    check(z, y, rho);
     ProximalLoss loss;
-    loss.gradient.assign(at.n_positions, 0.0);
+    loss.gradient.assign(n_positions, 0.0);
     struct Sums {
         double value = 0.0, curvature = 0.0;
     };
-    std::vector<Sums> sums(at.size());
-    for_rectangles(at, n_threads, [&](const Block &block) {
+    std::vector<Sums> sums(size());
+    for_rectangles(*this, n_threads, [&](const Block &block) {
         const double weight = rho[block.rectangle];
         Margins margins(block);
         double value = 0.0;
@@ -143,11 +138,12 @@ ProximalLoss proximal_loss(const Rectangles &at, Doubles z, Doubles y, Doubles r
         for_each_row(block, z, y, weight, [&](Index r, PairRow row) {
             double *columns = margins.columns.data();
             double sum = 0.0, part = 0.0;
-            for (Index c = 0; c < block.n_pairs(r); ++c) {
+            for (Index c = 0; c < block.n_pairs[r]; ++c) {
                 const double largest = row.largest(c), free = row.free(c), a = clip(free, largest);
                 sum += a;
                 columns[c] += a;
-                part += a * (row.xi(c) + weight * (row.center[c] - 0.5 * a));  // >= 0, as 0 may be chosen
+                // >= 0, as 0 may be chosen
+                part += a * (row.xi(c) + weight * (row.center[c] - 0.5 * a));
                 n_inside += free > 0.0 && free < largest;
             }
             margins.rows[r] = -sum;
@@ -162,19 +158,20 @@ ProximalLoss proximal_loss(const Rectangles &at, Doubles z, Doubles y, Doubles r
     return loss;
 }
 
-std::vector<double> proximal_curvature(const Rectangles &at, Doubles z, Doubles y, Doubles rho,
-                                       Doubles v, int n_threads) {
-    assert(z.size() == v.size() && Index(z.size()) == at.n_positions);
-    std::vector<double> product(at.n_positions, 0.0);
-    for_rectangles(at, n_threads, [&](const Block &block) {
+std::vector<double> Rectangles::curvature(Doubles z, Doubles y, Doubles rho, Doubles v,
+                                          int n_threads) const {
+    check(z, y, rho);
+    require_length(v, n_positions, "v");
+    std::vector<double> product(n_positions, 0.0);
+    for_rectangles(*this, n_threads, [&](const Block &block) {
         const std::vector<double> v_below = block.of_columns(v);
         const double weight = rho[block.rectangle], inverse = 1.0 / weight;
         Margins margins(block);
         for_each_row(block, z, y, weight, [&](Index r, PairRow row) {
             double *columns = margins.columns.data();
-            const double own = v[block.upper(r)];
+            const double own = v[block.upper[r]];
             double sum = 0.0;
-            for (Index c = 0; c < block.n_pairs(r); ++c) {
+            for (Index c = 0; c < block.n_pairs[r]; ++c) {
                 const double free = row.free(c);
                 const double moved = free > 0.0 && free < row.largest(c) ? own - v_below[c] : 0.0;
                 sum += moved;
@@ -188,26 +185,27 @@ std::vector<double> proximal_curvature(const Rectangles &at, Doubles z, Doubles 
     return product;
 }
 
-void proximal_point(const Rectangles &at, Doubles z, Doubles y,
-                    Doubles rho, std::span<double> alpha, int n_threads) {
-    assert(alpha.size() == y.size());
-    for_rectangles(at, n_threads, [&](const Block &block) {
+void Rectangles::point(Doubles z, Doubles y, Doubles rho, std::span<double> alpha,
+                       int n_threads) const {
+    check(z, y, rho);
+    require_length(alpha, n_entries(), "alpha");
+    for_rectangles(*this, n_threads, [&](const Block &block) {
         for_each_row(block, z, y, rho[block.rectangle], [&](Index r, PairRow row) {
             double *out = block.row(alpha, r);
-            for (Index c = 0; c < block.n_pairs(r); ++c) out[c] = clip(row.free(c), row.largest(c));
-            std::fill(out + block.n_pairs(r), out + block.n_columns(), 0.0);
+            for (Index c = 0; c < block.n_pairs[r]; ++c) out[c] = clip(row.free(c), row.largest(c));
+            std::fill(out + block.n_pairs[r], out + block.n_columns, 0.0);
         });
     });
 }
 
-std::vector<double> dual_coefficients(const Rectangles &at, Doubles alpha, int n_threads) {
-    assert(Index(alpha.size()) == at.n_entries());
-    std::vector<double> coefficients(at.n_positions, 0.0);
-    for_rectangles(at, n_threads, [&](const Block &block) {
+std::vector<double> Rectangles::coefficients(Doubles alpha, int n_threads) const {
+    require_length(alpha, n_entries(), "alpha");
+    std::vector<double> coefficients(n_positions, 0.0);
+    for_rectangles(*this, n_threads, [&](const Block &block) {
         Margins margins(block);
-        for (Index r = 0; r < block.n_rows(); ++r) {
+        for (Index r = 0; r < block.n_rows; ++r) {
             const double *a = block.row(alpha, r);
-            for (Index c = 0; c < block.n_pairs(r); ++c) {
+            for (Index c = 0; c < block.n_pairs[r]; ++c) {
                 margins.rows[r] += a[c];
                 margins.columns[c] -= a[c];
             }
@@ -217,28 +215,29 @@ std::vector<double> dual_coefficients(const Rectangles &at, Doubles alpha, int n
     return coefficients;
 }
 
-std::vector<double> relax(const Rectangles &at, Doubles alpha, Doubles a,
-                          std::span<double> y, double over, int n_threads) {
-    assert(alpha.size() == y.size() && a.size() == y.size());
-    return sums_of_entries(at, n_threads, [&](Index i) {
+std::vector<double> Rectangles::relax(Doubles alpha, Doubles a, std::span<double> y, double over,
+                                      int n_threads) const {
+    require_lengths(n_entries(), {"alpha", "a", "y"}, alpha, a, y);
+    return sums_of_entries(*this, n_threads, [&](Index i) {
         y[i] = over * alpha[i] + (2.0 - over) * a[i] - y[i];
         return y[i] * y[i];
     });
 }
 
-std::vector<double> squared_norms(const Rectangles &at, Doubles values, int n_threads) {
-    assert(Index(values.size()) == at.n_entries());
-    return sums_of_entries(at, n_threads, [&](Index i) { return values[i] * values[i]; });
+std::vector<double> Rectangles::squared_norms(Doubles values, int n_threads) const {
+    require_length(values, n_entries(), "values");
+    return sums_of_entries(*this, n_threads, [&](Index i) { return values[i] * values[i]; });
 }
 
-double settle(const Rectangles &at, Index rectangle, Doubles s, const Mixture &mixture,
-              std::span<double> a, std::span<double> y) {
-    const Block block{at, rectangle};
-    assert(s.empty() || Index(s.size()) == block.n_entries());
+double Rectangles::settle(Index rectangle, std::optional<Doubles> s, const Mixture &mixture,
+                          std::span<double> a, std::span<double> y) const {
+    require(rectangle >= 0 && rectangle < size(), "there is no such rectangle");
+    require_lengths(n_entries(), {"a", "y"}, a, y);
+    const Index begin = offsets[rectangle], end = offsets[rectangle + 1];
+    require_length(s, end - begin, "s");
     double change = 0.0;
-    for (Index e = 0; e < block.n_entries(); ++e) {
-        const std::size_t i = std::size_t(block.begin() + e);
-        const double m = y[i], correction = s.empty() ? 0.0 : s[e];
+    for (Index i = begin; i < end; ++i) {
+        const double m = y[i], correction = s ? (*s)[i - begin] : 0.0;
         const double next = mixture.a_of_m * m + mixture.a_of_s * correction, moved = next - a[i];
         change += moved * moved;
         a[i] = next;
@@ -247,27 +246,30 @@ double settle(const Rectangles &at, Index rectangle, Doubles s, const Mixture &m
     return change;
 }
 
-std::vector<CoupledSums> coupled_sums(const Rectangles &at, Doubles z, Doubles alpha, Doubles a,
-                                      Doubles y, Doubles rho, int n_threads) {
-    assert(alpha.size() == y.size() && a.size() == y.size());
-    std::vector<CoupledSums> all(at.size());
-    for_rectangles(at, n_threads, [&](const Block &block) {
+std::vector<CoupledSums> Rectangles::sums(Doubles z, Doubles alpha, Doubles a, Doubles y,
+                                          Doubles rho, int n_threads) const {
+    check(z, y, rho);
+    require_lengths(n_entries(), {"alpha", "a"}, alpha, a);
+    std::vector<CoupledSums> all(size());
+    for_rectangles(*this, n_threads, [&](const Block &block) {
         const double weight = rho[block.rectangle];
         const std::vector<double> below = block.of_columns(z);
-        const double *bounds = block.column_bound();
         CoupledSums sums;
-        for (Index r = 0; r < block.n_rows(); ++r) {
-            const double *alphas = block.row(alpha, r), *low_rank = block.row(a, r), *shifted = block.row(y, r);
-            const double bound = block.row_bound(r), lead = z[block.upper(r)] - 1.0;
+        for (Index r = 0; r < block.n_rows; ++r) {
+            const double *alphas = block.row(alpha, r), *low_rank = block.row(a, r),
+                *shifted = block.row(y, r);
+            const double bound = block.row_bound[r], lead = z[block.upper[r]] - 1.0;
             CoupledSums part;
-            for (Index c = 0; c < block.n_columns(); ++c) {
-                const double away = alphas[c] - low_rank[c], price = weight * (low_rank[c] - shifted[c]);
+            for (Index c = 0; c < block.n_columns; ++c) {
+                const double away = alphas[c] - low_rank[c],
+                    price = weight * (low_rank[c] - shifted[c]);
                 part.distance += away * away;
                 part.slope += price * away;
                 part.square += price * price;
             }
-            for (Index c = 0; c < block.n_pairs(r); ++c) {
-                const double price = weight * (low_rank[c] - shifted[c]), largest = bound * bounds[c];
+            for (Index c = 0; c < block.n_pairs[r]; ++c) {
+                const double price = weight * (low_rank[c] - shifted[c]),
+                    largest = bound * block.column_bound[c];
                 const double g = lead - below[c] + price;
                 const double step = alphas[c] - clip(alphas[c] - g, largest);
                 part.sum += alphas[c];

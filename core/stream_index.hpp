@@ -18,13 +18,13 @@ struct PairCells {
     void append(Index winner, Index winners_end, Index loser, Index losers_end, Index q);
 };
 
-/// The index of a bounded buffer. It knows positions, labels and queries; the features lie in arrays of
-/// the caller, at the same positions.
+/// The index of a bounded buffer. It knows positions, labels and queries; the features lie in
+/// arrays of the caller, at the same positions.
 ///
-/// Rows are appended, so a larger position is a younger row; compact() closes the gaps and keeps that
-/// order. What is kept depends on the rows that came, never on when the gaps were closed: a buffer that
-/// was saved and loaded goes on as if nothing had happened. Where memory runs out in the middle of a change,
-/// every later one, and state(), is a std::runtime_error.
+/// Rows are appended, so a larger position is a younger row; compact() closes the gaps and keeps
+/// that order. What is kept depends on the rows that came, never on when the gaps were closed: a
+/// buffer that was saved and loaded goes on as if nothing had happened. Where memory runs out in
+/// the middle of a change, every later one, and state(), is a std::runtime_error.
 class StreamIndex {
   public:
     /// At most so many rows, the youngest, of a label of a query, and of a query.
@@ -35,10 +35,10 @@ class StreamIndex {
 
     /// Appends rows and returns the pairs that have at least one of them.
     ///
-    /// A pair of the stream belongs to the batch in which its later row arrives. For the rows O_l that
-    /// were there and the new rows N_l of level l, these are N_l × (O ∪ N)_{<l} and O_l × N_{<l}:
-    /// two cells a level. Rows beyond the bounds are forgotten now but stay in place until compact(),
-    /// so that the pairs may still be drawn.
+    /// A pair of the stream belongs to the batch in which its later row arrives. For the rows O_l
+    /// that were there and the new rows N_l of level l, these are N_l × (O ∪ N)_{<l} and O_l ×
+    /// N_{<l}: two cells a level. Rows beyond the bounds are forgotten now but stay in place until
+    /// compact(), so that the pairs may still be drawn.
     /// `sizes`: the room that each row takes in the caller's arrays, in units of the caller.
     PairCells add(Integers ids, Doubles labels, Integers sizes);
 
@@ -59,23 +59,23 @@ class StreamIndex {
     Index n_used() const { return Index(labels_.size()); }
     Index n_forgotten() const { return n_forgotten_; }
 
-    /// The rows by position (there must be no gap) and the queries from least to most recently seen.
+    /// The rows by position (there must be no gap) and the queries from least to most recently
+    /// seen.
     struct State {
-        std::vector<Index> ids, sizes, recency;
-        std::vector<double> labels;
+        std::vector<Index> ids = {}, sizes = {}, recency = {};
+        std::vector<double> labels = {};
         Index n_forgotten = 0;
     };
     State state();
-    /// An index of that state; std::invalid_argument if there is none.
-    static StreamIndex restore(Index rows_per_level, Index rows_per_query, const State &state);
+    /// An index without rows goes on from that state; std::invalid_argument if there is none.
+    void restore(const State &state);
 
   private:
     static constexpr std::int32_t none = -1;
-    // The rows of a query form a list, by label and then by age.
     struct Query {
         std::int64_t id = 0;
-        std::int32_t first = none;
-        std::int32_t first_new = none;  // the first row of the batch that is being added
+        std::vector<std::int32_t> rows = {};  // by label and then by age
+        std::int32_t first_new = none;        // the first row of the batch that is being added
     };
     using Queries = std::list<Query>;
 
@@ -83,14 +83,14 @@ class StreamIndex {
     Index n_rows_ = 0, size_ = 0, n_forgotten_ = 0;
     std::vector<double> labels_;
     std::vector<Index> sizes_;
-    std::vector<std::int32_t> next_;  // by position
-    std::vector<Query *> query_;      // by position; null: a gap
-    Queries queries_;                 // from least to most recently seen
-    std::unordered_map<Index, Queries::iterator> by_id_;
+    std::vector<Query *> query_;  // by position; null: a gap
+    Queries queries_;             // from least to most recently seen
+    std::unordered_map<std::int64_t, Queries::iterator> by_id_;
     // Room for add(), kept: a batch of one row must not pay for allocations.
-    std::vector<std::int32_t> batch_, rows_, old_;
+    std::vector<std::int32_t> batch_, rows_, by_age_;
 
-    // A call that ends half-way, for want of memory, leaves links that lead nowhere: then no other may begin.
+    // A call that ends half-way, for want of memory, leaves what does not fit together: then no
+    // other may begin.
     bool is_whole_ = true;
     void check_whole() const;
     void begin_change() { check_whole(); is_whole_ = false; }
@@ -100,12 +100,10 @@ class StreamIndex {
     Query &see(std::int64_t id);
     void forget(std::int32_t row);
     void drop(Query &query);
-    void list_rows(const Query &query);
-    void add_rows(Query &query, Levels fresh, PairCells &cells);
-    void append_cells(std::int32_t first_new, Levels fresh, PairCells &cells) const;
+    void add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells);
+    void append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh,
+                      PairCells &cells) const;
     void keep_within_bounds();
-    void keep_youngest();
-    void relink(Query &query);
 };
 
 }  // namespace linrank

@@ -64,7 +64,7 @@ SwapTotals swap_totals(const SwapProblem &problem) {
 /// that no two threads write to the same number.
 template <class Visit>
 void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) const {
-    const SwapProblem &p = *problem_;
+    const SwapProblem &p = problem_;
     const std::vector<Piece> pieces = pieces_of(p);
     const auto n = Index(pieces.size());
     const auto bounds = parts_of_cost(n, n_tasks, [&](Index k) {
@@ -95,10 +95,8 @@ void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) c
     }
 }
 
-SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, Doubles z,
-                     int n_threads)
-    : LossPoint(z.size()), problem_(std::move(problem)), loss_(loss),
-      z_(z.size(), huge_pages) {
+SwapPoint::SwapPoint(const SwapProblem &problem, PairLoss loss, Doubles z, int n_threads)
+    : LossPoint(z.size()), problem_(problem), loss_(loss), z_(z.size(), huge_pages) {
     std::copy(z.begin(), z.end(), z_.data());
     std::vector<SwapSums> sums(n_tasks);
     for_each_piece(n_threads, gradient.data(), [&](Index task, Index t, Index first,
@@ -112,8 +110,8 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     set_sums(total);
     // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
     Index longest = 0, n_rows_of_pairs = 0;
-    for (Index q = 0; q < problem_->n_queries(); ++q) {
-        const Index n = problem_->length(q), depth = problem_->depth[q];
+    for (Index q = 0; q < problem_.n_queries(); ++q) {
+        const Index n = problem_.length(q), depth = problem_.depth[q];
         longest = std::max(longest, n);
         n_rows_of_pairs += depth * (1 + n / piece_rows);
     }

@@ -68,7 +68,7 @@ void check_case(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
     CHECK(n_pairs == list.n_pairs());
     for (const PairLoss loss : {PairLoss{PairLoss::squared_hinge, 1.0}, PairLoss{PairLoss::hinge, 1.0},
                                 PairLoss{PairLoss::huber, 0.3}}) {
-        const SwapPoint point(problem, loss, z, 2);
+        const SwapPoint point(*problem, loss, z, 2);
         const PreferencePoint truth(list, loss, z, 1);
         CHECK(close(point.value, truth.value, 1e-12));
         CHECK(close(point.sum_of_slacks, truth.sum_of_slacks, 1e-12));
