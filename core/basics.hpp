@@ -1,5 +1,5 @@
-// What all of the core is written with: the type of an index, views of arrays, and the standard headers
-// that nearly every file needs.
+// What all of the core is written with: the type of an index, views of arrays, and the standard
+// headers that nearly every file needs.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -72,10 +72,13 @@ public:
     }
 
 private:
-    Index place(Index t) const { return std::ranges::lower_bound(risks_, times_.risk[t]) - risks_.begin(); }
+    Index place(Index t) const {
+        return std::ranges::lower_bound(risks_, times_.risk[t]) - risks_.begin();
+    }
 
-    /// Compares a row of this risk with all that outlast it, counted by the places of their risks. The rounded
-    /// difference to it grows with the risk, so the tied ones are a range of the sorted risks.
+    /// Compares a row of this risk with all that outlast it, counted by the places of their risks.
+    /// The rounded difference to it grows with the risk, so the tied ones are a range of the sorted
+    /// risks.
     void compare(double own, CensoredCounts &counts) const {
         const auto is_tied = [&](double other) {
             return other == own || std::abs(other - own) <= times_.tolerance;
@@ -100,13 +103,15 @@ private:
 
 Concordance weighted_concordance(const Queries &queries, Doubles scores) {
     Concordance total;
-    for (Index q = 0; q < queries.n_queries(); ++q) add_sums(total, concordance_of_query(queries, q, scores));
+    for (Index q = 0; q < queries.n_queries(); ++q)
+        add_sums(total, concordance_of_query(queries, q, scores));
     return total;
 }
 
 CensoredCounts censored_concordance(Integers offsets, const Times &times) {
     CensoredCounts counts;
-    for (std::size_t q = 0; q + 1 < offsets.size(); ++q) Stratum(times, offsets[q], offsets[q + 1]).count(counts);
+    for (std::size_t q = 0; q + 1 < offsets.size(); ++q)
+        Stratum(times, offsets[q], offsets[q + 1]).count(counts);
     return counts;
 }
 

@@ -16,8 +16,8 @@ Concordance weighted_concordance(const Queries &queries, Doubles scores);
 
 // The concordance index of times of which some are only known to be longer.
 
-/// The comparable pairs (i, j): i has an event, and j is known to last longer: time_j > time_i, or the
-/// same time and no event.
+/// The comparable pairs (i, j): i has an event, and j is known to last longer: time_j > time_i, or
+/// the same time and no event.
 struct CensoredCounts {
     Index concordant = 0;  // risk_i > risk_j
     Index discordant = 0;

@@ -10,8 +10,8 @@ constexpr Index few_knots = 8;     // up to here all are counted, beyond they ar
 using Block = std::array<double, block_rows>;
 using Places = std::array<Index, block_rows>;
 
-/// piece[i] = #{t_b < x_i}, at most block_rows of them. All rows take the same steps, so that nothing branches on
-/// their values.
+/// piece[i] = #{t_b < x_i}, at most block_rows of them. All rows take the same steps, so that
+/// nothing branches on their values.
 void search(Doubles t, Doubles x, Places &piece) {
     const auto n = Index(x.size());
     piece.fill(0);
@@ -47,12 +47,12 @@ std::vector<Piece> pieces_of(const Curves &curves) {
     return found;
 }
 
-/// body(c, at, n, value, piece) for blocks of the positions [first, last) and all functions: value(k) is the feature
-/// of function c, and piece(k) the piece that it is in, of position at + k, k < n. Pieces that are not known are
-/// searched for.
+/// body(c, at, n, value, piece) for blocks of the positions [first, last) and all functions:
+/// value(k) is the feature of function c, and piece(k) the piece that it is in, of position at + k,
+/// k < n. Pieces that are not known are searched for.
 template <bool are_known, class Body>
-void for_each_function(const Positions &x, const Curves &curves, const std::uint8_t *pieces, Index first, Index last,
-                       const Body &body) {
+void for_each_function(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                       Index first, Index last, const Body &body) {
     std::visit([&]<class Storage>(const Storage &rows) {
         if constexpr (requires { rows.stride; }) {
             std::array<const typename Storage::value_type *, block_rows> cells;
@@ -67,7 +67,8 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
                     if (are_known) codes[k] = pieces + i * curves.size();
                 }
                 for (Index c = 0; c < curves.size(); ++c) {
-                    const auto value = [&, feature = curves.feature[c]](Index k) -> double { return cells[k][feature]; };
+                    const auto value = [&, feature =
+                        curves.feature[c]](Index k) -> double { return cells[k][feature]; };
                     if constexpr (are_known) {
                         body(c, at, n, value, [&](Index k) -> Index { return codes[k][c]; });
                     } else {
@@ -75,7 +76,10 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
                         for (Index k = 0; k < n; ++k) values[k] = value(k);
                         search(curves.knots.subspan(knot, curves.offsets[c + 1] - knot),
                                {values.data(), std::size_t(n)}, found);
-                        body(c, at, n, [&](Index k) { return values[k]; }, [&](Index k) { return found[k]; });
+                        body(c, at, n, [&](Index k) {
+                            return values[k];
+                            }, [&](Index k) { return found[k];
+                        });
                     }
                 }
             }
@@ -85,9 +89,10 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
 
 /// The same for all positions, by all threads.
 template <bool are_known = false, class Body>
-void for_all_positions(const Positions &x, const Curves &curves, const std::uint8_t *pieces, int n_threads,
-                       const Body &body) {
-    for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads, [&](Index, Index first, Index last) {
+void for_all_positions(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                       int n_threads, const Body &body) {
+    for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads,
+              [&](Index, Index first, Index last) {
         for_each_function<are_known>(x, curves, pieces, first, last, body);
     });
 }
@@ -153,7 +158,8 @@ void add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pi
         part.assign(out.size(), 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
         for_each_function<true>(x, curves, pieces, first, last,
-                                [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
+                                [&](Index c, Index at, Index n, const auto &value,
+                                    const auto &piece) {
             const Index own = curves.offsets[c] + c;
             double line = 0.0;
             for (Index k = 0; k < n; ++k) {

@@ -25,61 +25,58 @@ struct RowTerms {
     double sum() const { return pulled + own; }
 };
 
-/// By layer of one query: the mean row a_κ of the layer, weighted by π, and the mean row x̄_k of all
-/// lower layers, weighted as in Z_k.
+/// By layer of one query: the mean row a_κ of the layer, weighted by π, and the mean row x̄_k of
+/// all lower layers, weighted as in Z_k.
 struct LayerMeans {
     Index n;
     std::vector<double> own, below;
 
     template <class Storage>
     LayerMeans(const Storage &storage, Order order, const DominationPoint &point, Index q,
-               int n_threads);
+               int n_threads)
+        : n(storage.n_columns) {
+        const Layering &l = point.layering();
+        const Index begin = l.begin(q), length = l.length(q), size = l.n_levels[q] * n;
+        const Index fitting = std::max<Index>(1, most_mean_cells / std::max<Index>(1, size));
+        const Index n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
+        std::vector<std::vector<double>> parts(n_parts);
+        for_parts(length, n_parts, n_threads, [&](Index p, Index first, Index last) {
+            std::vector<double> &sums = parts[p];
+            sums.assign(size, 0.0);
+            for (Index t = begin + first; t < begin + last; ++t)
+                RowRange<Storage>(storage, order, t, 1).add(&point.share()[t],
+                                                            &sums[l.levels[t] * n]);
+        });
+        own = std::move(parts[0]);
+        for (std::size_t p = 1; p < parts.size(); ++p)
+            for (std::size_t c = 0; c < own.size(); ++c) own[c] += parts[p][c];
+        below.resize(own.size());
+        point.shares().average_below(q, own.data(), below.data(), n);
+    }
     const double *of(std::size_t k) const { return own.data() + k * std::size_t(n); }
     const double *under(std::size_t k) const { return below.data() + k * std::size_t(n); }
 };
 
-template <class Storage>
-LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoint &point,
-                       Index q, int n_threads)
-    : n(storage.n_columns) {
-    const Layering &l = point.layering();
-    const Index begin = l.offsets[q], length = l.offsets[q + 1] - begin;
-    const auto size = l.n_levels[q] * n;
-    const Index fitting = std::max<Index>(1, most_mean_cells / std::max<Index>(1, size));
-    const Index n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
-    std::vector<std::vector<double>> parts(n_parts);
-    for_parts(length, n_parts, n_threads, [&](Index p, Index first, Index last) {
-        std::vector<double> &sums = parts[p];
-        sums.assign(size, 0.0);
-        for (Index t = begin + first; t < begin + last; ++t)
-            RowRange<Storage>(storage, order, t, 1)
-                .add(point.share().data() + t, sums.data() + l.levels[t] * n);
-    });
-    own = std::move(parts[0]);
-    for (std::size_t p = 1; p < parts.size(); ++p)
-        for (std::size_t c = 0; c < own.size(); ++c) own[c] += parts[p][c];
-    below.resize(own.size());
-    point.shares().average_below(q, own.data(), below.data(), n);
-}
-
 /// XᵀHX with H = ∇²L(z), as a sum of squares but for a few vectors a layer.
 ///
 /// p_i, the softmax of row i of layer k over itself and the rows below, has the covariance
-/// ρ_i Cov(Z_k) + ρ_i (1 - ρ_i) (x_i - x̄_k)(x_i - x̄_k)ᵀ. Summed over i with b_i = ω_i ρ_i (1 - ρ_i), and
-/// Cov(Z_k) taken apart into layers, row j of layer κ gets
+/// ρ_i Cov(Z_k) + ρ_i (1 - ρ_i) (x_i - x̄_k)(x_i - x̄_k)ᵀ. Summed over i with b_i = ω_i ρ_i (1 -
+/// ρ_i), and Cov(Z_k) taken apart into layers, row j of layer κ gets
 ///
-///   π_j T_κ (x_j - a_κ)² + b_j (x_j - x̄_κ)² = d_j (x_j - μ_j)² + (π_j T_κ b_j / d_j) (a_κ - x̄_κ)²
+///   π_j T_κ (x_j - a_κ)² + b_j (x_j - x̄_κ)² = d_j (x_j - μ_j)² + (π_j T_κ b_j / d_j) (a_κ -
+/// x̄_κ)²
 ///
-/// with squares for outer products, d_j = π_j T_κ + b_j and μ_j the mean of a_κ and x̄_κ weighted so.
-/// What is between layers, Σ_κ T_κ a_κ a_κᵀ - Σ_k R_k x̄_k x̄_kᵀ, is summed in double: there alone is a
-/// difference. Nothing depends on the offset of a query.
+/// with squares for outer products, d_j = π_j T_κ + b_j and μ_j the mean of a_κ and x̄_κ weighted
+/// so. What is between layers, Σ_κ T_κ a_κ a_κᵀ - Σ_k R_k x̄_k x̄_kᵀ, is summed in double: there
+/// alone is a difference. Nothing depends on the offset of a query.
 template <class Storage>
 class DominationGram {
     using Real = typename Storage::value_type;
 
 public:
     DominationGram(const Storage &storage, Order order, const DominationPoint &point, Index padded)
-        : storage_(storage), order_(order), point_(point), x_(storage.n_columns), rows_(sum, padded),
+        : storage_(storage), order_(order), point_(point), x_(storage.n_columns),
+            rows_(sum, padded),
           layers_(sum, padded, 16) {}
 
     std::vector<double> sum;  // on and above the diagonal, padded; empty if nothing was added
@@ -149,8 +146,8 @@ private:
     CrossProduct<double> layers_;  // of vectors of layers
 };
 
-/// The diagonal, query by query: Σ_j d_j x_j² - Σ_k (2 v_k x̄_k + W_k x̄_k²) by column, v_k = Σ b_i x_i and
-/// W_k = Σ ω_i ρ_i² over layer k.
+/// The diagonal, query by query: Σ_j d_j x_j² - Σ_k (2 v_k x̄_k + W_k x̄_k²) by column, v_k = Σ b_i
+/// x_i and W_k = Σ ω_i ρ_i² over layer k.
 template <class Storage>
 class DiagonalSums {
 public:
@@ -188,7 +185,8 @@ private:
         const auto k = std::size_t(l.levels[t]);
         const Index first = l.offsets[q];
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
-        // Dense rows by their difference to one of the query: an offset of a column costs no digits.
+        // Dense rows by their difference to one of the query: an offset of a column costs no
+        // digits.
         const auto value = [&](Index c, double x) {
             if constexpr (requires { storage_.stride; })
                 return x - double(storage_.values[row_at(order_, first) * storage_.stride + c]);
@@ -240,7 +238,8 @@ private:
 
 }  // namespace
 
-std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &point, int n_threads) {
+std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &point,
+                                   int n_threads) {
     const PaddedSquare square(n_columns(x.rows));
     const Layering &l = point.layering();
     const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
@@ -269,7 +268,8 @@ std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &po
     return square.sum(parts, 1.0, n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Positions &x, const DominationPoint &point, int n_threads) {
+std::vector<double> hessian_diagonal(const Positions &x, const DominationPoint &point,
+                                     int n_threads) {
     const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(x.rows));
     return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
         DiagonalSums sums(storage, x.order, point);

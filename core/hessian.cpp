@@ -27,7 +27,8 @@ private:
     static constexpr bool is_narrow = !std::is_same_v<T, double>;
 
     void add_to_total() {
-        for (std::size_t c = 0; c < fast_.size(); ++c) total_[c] += double(std::exchange(fast_[c], T(0)));
+        for (std::size_t c = 0; c < fast_.size(); ++c)
+            total_[c] += double(std::exchange(fast_[c], T(0)));
         pending_ = 0;
     }
     std::vector<double> total_;
@@ -36,8 +37,8 @@ private:
 };
 
 template <class Storage>
-std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point, const QueryChunk &chunk,
-                                  Doubles v, std::span<double> image) {
+std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point,
+                                  const QueryChunk &chunk, Doubles v, std::span<double> image) {
     const PairProblem &problem = point.problem();
     using Total = Accumulator<typename FastSum<Storage>::type>;
     Total total(std::size_t(storage.n_columns));
@@ -86,7 +87,8 @@ void hessian_product(const Positions &x, const PairPoint &point, Doubles v, std:
         return chunk_product(storage, x.order, point, chunks[k], v, image);
     });
     for (Index k = 0; k < n_chunks; ++k)
-        if (chunks[k].is_long) totals[k] = long_product(x, point, chunks[k].first, v, image, n_threads);
+        if (chunks[k].is_long)
+            totals[k] = long_product(x, point, chunks[k].first, v, image, n_threads);
     reduce(totals, out, n_threads);
 }
 
@@ -94,7 +96,8 @@ std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, i
     const PaddedSquare square(n_columns(x.rows));
     const PairProblem &problem = point.problem();
     const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
-    return square.sum(parts_of(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
+    return square.sum(parts_of(x.rows, std::ssize(chunks), n_threads,
+                               [&](const auto &storage, Index k) {
         GramAccumulator gram(storage);
         for (Index q = chunks[k].first; q < chunks[k].last; ++q)
             if (problem.has_pairs(q)) gram.add(x.order, point, q);
@@ -115,12 +118,14 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
             double total_degree = 0;
             for (Index t = 0; t < problem.length(q); ++t) {
                 const double degree = point.degree(q)[t];
-                // Of a band, rounding may leave a little less than nothing; with none of that the estimate
-                // is not negative, and never divided by 0.
+                // Of a band, rounding may leave a little less than nothing; with none of that the
+                // estimate is not negative, and never divided by 0.
                 if (!(degree > 0.0)) continue;
                 total_degree += degree;
-                for_each_entry(storage, row_at(x.order, problem.begin(q) + t), [&](Index c, double value) {
-                    if (value == 0.0) return;  // `touched` would get an entry for every zero of dense rows
+                for_each_entry(storage, row_at(x.order, problem.begin(q) + t),
+                               [&](Index c, double value) {
+                    // `touched` would get an entry for every zero of dense rows
+                    if (value == 0.0) return;
                     if (first_moment[c] == 0.0) touched.push_back(c);
                     first_moment[c] += degree * value;
                     out[c] += curve * degree * value * value;

@@ -6,18 +6,18 @@
 
 namespace linrank {
 
-/// out = Xᵀ∇²L(z)X·v and image = X v, in one pass over the rows: the scores of a query, its sweep and
-/// the accumulation happen while its rows are in cache. Positions of queries without pairs get image 0.
-/// The image is exact to double, since scores are made of it; the product of dense float32 rows is
-/// summed in float32, which is enough for a search direction.
+/// out = Xᵀ∇²L(z)X·v and image = X v, in one pass over the rows: the scores of a query, its sweep
+/// and the accumulation happen while its rows are in cache. Positions of queries without pairs get
+/// image 0. The image is exact to double, since scores are made of it; the product of dense float32
+/// rows is summed in float32, which is enough for a search direction.
 void hessian_product(const Positions &x, const PairPoint &point, Doubles v,
                      std::span<double> out, std::span<double> image, int n_threads);
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, with sums in the precision of the data.
 std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads);
 
-/// The diagonal of Xᵀ∇²L(z)X, with the violated pairs of a query taken as if spread in proportion to
-/// the degrees of their rows: Σ_q [Σ_i d_i x_i² - (Σ_i d_i x_i)² / Σ_i d_i]. One pass over the
+/// The diagonal of Xᵀ∇²L(z)X, with the violated pairs of a query taken as if spread in proportion
+/// to the degrees of their rows: Σ_q [Σ_i d_i x_i² - (Σ_i d_i x_i)² / Σ_i d_i]. One pass over the
 /// non-zeros, exact when the violated pairs do have that form; for preconditioning only.
 std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point, int n_threads);
 
@@ -25,21 +25,23 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
 
 /// XᵀAᵀAX, one query at a time, gathered in blocks of rows for add_cross_product.
 ///
-/// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
-/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. With
-/// gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other sign: a cell of a tree
-/// holds both sums. Rows are centered per query, which changes nothing and saves float32 from large
-/// offsets; the sums of a block are in the type of the data.
+/// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and
+/// below it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is
+/// computed. With gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other
+/// sign: a cell of a tree holds both sums. Rows are centered per query, which changes nothing and
+/// saves float32 from large offsets; the sums of a block are in the type of the data.
 ///
-/// The trees have a cell a level, and would be three times the rows where all labels of a query differ: then
-/// only as many columns are swept at a time as keep them within `most_bytes`, 16 at least.
+/// The trees have a cell a level, and would be three times the rows where all labels of a query
+/// differ: then only as many columns are swept at a time as keep them within `most_bytes`, 16 at
+/// least.
 template <class Storage>
 class GramAccumulator {
     using Real = typename Storage::value_type;
 
 public:
     explicit GramAccumulator(const Storage &storage, Index most_bytes = Index(1) << 24)
-        : product(sum, padded(storage.n_columns)), storage_(storage), padded_(padded(storage.n_columns)), x_(padded_),
+        : product(sum, padded(storage.n_columns)), storage_(storage),
+            padded_(padded(storage.n_columns)), x_(padded_),
           last_(padded_), most_bytes_(most_bytes) {}
 
     std::vector<double> sum;  // XᵀAᵀAX
@@ -73,7 +75,8 @@ private:
         return std::max<Index>(16, most_bytes_ / a_column / 16 * 16);
     }
     /// Columns [first_, last_) of the terms of all rows of a query.
-    void sweep(const CenteredRows<Storage> &rows, const Windows &w, const PairPoint &point, Index q) {
+    void sweep(const CenteredRows<Storage> &rows, const Windows &w, const PairPoint &point,
+               Index q) {
         const PairProblem &problem = point.problem();
         const Index k = w.n_levels, width = last_ - first_;
         cell_ = (g_ ? 2 : 1) * width;
@@ -83,11 +86,11 @@ private:
         Index n_above = 0, n_left = 0, n_passed = 0, n_reached = 0;
         for (Index t = 0; t < w.n; ++t) {
             const Index i = w.order[t], level = w.level[t];
-            enter_above(rows, w, n_above, w.upto[t], Real(1));
-            enter_passed(rows, w, n_passed, w.from[t], Real(1));
-            if (w.upto_inner) enter_above(rows, w, n_left, w.upto_inner[t], Real(-1));
+            enter<true>(rows, w, n_above, w.upto[t], Real(1));
+            enter<false>(rows, w, n_passed, w.from[t], Real(1));
+            if (w.upto_inner) enter<true>(rows, w, n_left, w.upto_inner[t], Real(-1));
             // A band of lower rows lies between the passed ones of its two ends.
-            if (w.from_inner) enter_passed(rows, w, n_reached, w.from_inner[t], Real(-1));
+            if (w.from_inner) enter<false>(rows, w, n_reached, w.from_inner[t], Real(-1));
             const double degree = point.degree(q)[i];
             if (degree == 0.0) continue;
             Real *a = product.a(), *b = product.b();
@@ -119,7 +122,8 @@ private:
         return x_.data();
     }
     double u(Index i) const { return u_ ? u_[i] : 1.0; }
-    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbors count.
+    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbors
+    /// count.
     void sum_levels(const CenteredRows<Storage> &rows, const Windows &w) {
         const Index k = w.n_levels;
         below_.assign((k + 1) * cell_, Real(0));
@@ -130,7 +134,8 @@ private:
         if (!adjacent_)
             for (Index r = 1; r < k; ++r)
                 for (Index c = 0; c < cell_; c += last_ - first_)
-                    axpy(Real(1), below_.data() + (r - 1) * cell_ + c, below_.data() + r * cell_ + c);
+                    axpy(Real(1), below_.data() + (r - 1) * cell_ + c,
+                         below_.data() + r * cell_ + c);
     }
     /// Adds sign·(u x, u g x) of row i to a cell.
     void put(const Real *x, Index i, Real sign, Real *cell) {
@@ -142,20 +147,19 @@ private:
         axpy(g_ ? -factor * g : factor, cell, b);
         if (g_) axpy(factor, cell + (last_ - first_), b);
     }
-    void enter_above(const CenteredRows<Storage> &rows, const Windows &w, Index &next,
-                     Index end, Real sign) {
-        for (; next < end; ++next)
-            if (w.level[next] > 0)  // nothing lies below level 0
-                insert(above_, rows, w.order[next], sign, w.n_levels - 1 - w.level[next], w.n_levels);
+    /// The places [next, end) enter a tree, whose slots are levels counted from the highest or the
+    /// lowest; nothing lies beyond those of the last slot.
+    template <bool is_above>
+    void enter(const CenteredRows<Storage> &rows, const Windows &w, Index &next, Index end,
+               Real sign) {
+        for (; next < end; ++next) {
+            const Index slot = is_above ? w.n_levels - 1 - w.level[next] : w.level[next];
+            if (slot < w.n_levels - 1)
+                insert(is_above ? above_ : passed_, rows, w.order[next], sign, slot, w.n_levels);
+        }
     }
-    void enter_passed(const CenteredRows<Storage> &rows, const Windows &w, Index &next,
-                      Index end, Real sign) {
-        for (; next < end; ++next)
-            if (w.level[next] < w.n_levels - 1)  // nothing lies above the highest level
-                insert(passed_, rows, w.order[next], sign, w.level[next], w.n_levels);
-    }
-    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbors
-    // count, node m is slot m - 1 itself.
+    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only
+    // neighbors count, node m is slot m - 1 itself.
     void insert(std::vector<Real> &tree, const CenteredRows<Storage> &rows, Index i, Real sign,
                 Index slot, Index n_slots) {
         const Real *x = centered(rows, i);
@@ -164,7 +168,8 @@ private:
             put(x, i, sign, tree.data() + m * cell_);
     }
     void add_prefix(const std::vector<Real> &tree, Index slot, Real factor, Real g, Real *b) {
-        if (adjacent_) return slot > 0 ? add_cell(tree.data() + slot * cell_, factor, g, b) : void();
+        if (adjacent_) return slot > 0 ? add_cell(tree.data() + slot * cell_, factor, g, b)
+            : void();
         for (Index m = slot; m > 0; m -= m & -m)
             add_cell(tree.data() + m * cell_, factor, g, b);
     }

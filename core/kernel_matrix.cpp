@@ -1,17 +1,191 @@
 #include "kernel_matrix.hpp"
 
-#include "parallel.hpp"
 #include "products.hpp"
-#include "simd.hpp"
+#include "queries.hpp"
 #include "symmetric.hpp"
 
 namespace linrank {
 
 namespace {
 
-/// Whether sums over the columns that two rows share beat those over all: an entry in a list takes some ten
-/// times as long as one of a panel, and a share of ρ² is left of a density of ρ. Where either matrix is dense it
-/// is not so.
+// Tiles of K(A, B): eight rows of A against a chunk of rows of B, however either is stored.
+
+constexpr Index tile_rows = 8;  // of a tile: one panel of vector kernels
+constexpr Index group = 8;      // columns of a tile that are computed together
+
+Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
+
+/// What the two kinds of tiles have in common.
+struct Tiles {
+    const KernelFunction f;
+    const Rows &rows_a, &rows_b;
+
+    Tiles(const KernelFunction &function, const Rows &a, const Rows &b) : f(function), rows_a(a),
+        rows_b(b) {}
+    double factor() const { return f.kind == KernelKind::linear ? 1.0 : f.gamma; }
+    double term() const { return f.kind == KernelKind::linear ? 0.0 : f.coef0; }
+
+    /// The kernel of x[r·stride + j], which holds -γ times the squared distance (rbf), the product
+    /// (linear) or γ times it plus coef0, for r < 8 and j < n, a multiple of 8.
+    void apply(Index n, double *x, Index stride) const {
+        if (f.kind == KernelKind::linear) return;
+        for (Index r = 0; r < tile_rows; ++r, x += stride) {
+            if (f.kind == KernelKind::rbf) simd().exp_vector(n, x);
+            else if (f.kind == KernelKind::poly) simd().power_vector(n, f.degree, x);
+            else for (Index j = 0; j < n; ++j) x[j] = std::tanh(x[j]);
+        }
+    }
+};
+
+/// Tiles from rows with all of their columns. Distances are sums of squared differences: nothing
+/// cancels.
+class DenseTiles : Tiles {
+public:
+    using Tiles::Tiles;
+    /// The rows of A, a multiple of tile_rows but for the last ones, that the next tiles are of.
+    void take_a(Index first, Index n) { pack(rows_a, first, n, a); }
+    void take_b(Index first, Index n) {
+        pack(rows_b, first, n, b);
+        n_panels_b = (n + 7) / 8;
+    }
+    /// out[r·stride + j] = k(a_{8·panel + r}, b_j) for r < 8 and from <= j < n rounded up to whole
+    /// groups, n being the number of rows of take_b; `from` is a multiple of 8 and is rounded down.
+    void fill(Index panel, Index from, double *out, Index stride) const {
+        const Index width = n_columns(rows_a), n_panels = n_panels_b - from / 8;
+        const double *pa = a.data() + panel * 8 * width, *pb = b.data() + from * width;
+        if (f.kind == KernelKind::rbf)
+            simd().panel_distances(width, n_panels, pa, pb, -f.gamma, out + from, stride);
+        else simd().panel_products(width, n_panels, pa, pb, factor(), term(), out + from, stride);
+        apply(8 * n_panels, out + from, stride);
+    }
+
+private:
+    /// Rows [first, first + n) in panels: value c of row 8p + r at [8·(p·n_columns + c) + r]. Rows
+    /// behind the last are zero.
+    static void pack(const Rows &rows, Index first, Index n, LargeVector<double> &out) {
+        const Index width = n_columns(rows), n_panels = (n + 7) / 8;
+        out.assign(n_panels * 8 * width, 0.0);
+        std::visit([&]<class Storage>(const Storage &storage) {
+            for (Index t = 0; t < n; ++t) {
+                double *to = out.data() + t / 8 * 8 * width + t % 8;
+                for_each_entry(storage, first + t, [&](Index c, double x) { to[8 * c] += x; });
+            }
+        }, rows);
+    }
+
+    Index n_panels_b = 0;
+    LargeVector<double> a, b;
+};
+
+/// total[row[k]] += x·values[k]. One function for products and norms: where the processor has
+/// multiply-adds, the compiler uses them in both or in neither.
+[[gnu::noinline]] void add_entries(Index n, double x, const Index *row, const double *values,
+                                   double *total) {
+    for (Index k = 0; k < n; ++k) total[row[k]] += x * values[k];
+}
+
+/// Tiles from sparse rows: sums over the columns that both have, and distances from these products
+/// and the norms.
+class SparseTiles : Tiles {
+public:
+    using Tiles::Tiles;
+    void take_a(Index first, Index n) { a.take(rows_a, first, n); }
+    void take_b(Index first, Index n) {
+        b.take(rows_b, first, n);
+        lists.take(b);
+        n_b = round_up(n, group);
+        b.norms.resize(n_b, 0.0);
+    }
+    void fill(Index panel, Index from, double *out, Index stride) const {
+        for (Index r = 0; r < tile_rows; ++r) {
+            const Index i = tile_rows * panel + r;
+            double *x = out + r * stride;
+            std::fill(x, x + n_b, 0.0);
+            if (i >= std::ssize(a.norms)) continue;
+            for (Index k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+                const std::size_t place = lists.find(a.columns[k]);
+                if (lists.column[place] < 0) continue;
+                const Index first = lists.start[place];
+                add_entries(lists.start[place + 1] - first, a.values[k], lists.row.data() + first,
+                            lists.values.data() + first, x);
+            }
+            const double norm = a.norms[i];
+            if (f.kind == KernelKind::rbf)
+                // The norm of a row is the product with itself to the bit, so that k(a, a) is 1.
+                // Norms that overflow give NaN, which max keeps.
+                for (Index j = from; j < n_b; ++j)
+                    x[j] = -f.gamma * std::max((norm + b.norms[j]) - 2.0 * x[j], 0.0);
+            else
+                for (Index j = from; j < n_b; ++j) x[j] = factor() * x[j] + term();
+        }
+        apply(n_b - from, out + from, stride);
+    }
+
+private:
+    /// Sparse rows with their values widened.
+    struct Entries {
+        std::vector<Index> offsets, columns;
+        std::vector<double> values, norms;
+
+        void take(const Rows &rows, Index first, Index n) {
+            offsets.assign(1, 0);
+            columns.clear();
+            values.clear();
+            norms.assign(n, 0.0);
+            std::visit([&](const auto &storage) {
+                for (Index t = 0; t < n; ++t) {
+                    for_each_entry(storage, first + t, [&](Index c, double x) {
+                        columns.push_back(c);
+                        values.push_back(x);
+                        add_entries(1, x, &t, &x, norms.data());
+                    });
+                    offsets.push_back(std::ssize(values));
+                }
+            }, rows);
+        }
+    };
+    /// The rows of B by column: of the column at place p, entries [start[p], start[p+1]).
+    struct Lists {
+        std::vector<Index> column;  // open addressing; -1 is free
+        std::vector<Index> start, row;
+        std::vector<double> values;
+
+        void take(const Entries &rows) {
+            const std::size_t n = rows.columns.size();
+            column.assign(std::bit_ceil(2 * n + 2), -1);
+            row.resize(n);
+            values.resize(n);
+            std::vector<Index> place;
+            for (const Index c : rows.columns) {
+                place.push_back(Index(find(c)));
+                column[place.back()] = c;
+            }
+            Index i = 0;  // the row of an entry
+            start = counting_sort(Index(n), std::ssize(column), [&](Index k) { return place[k]; },
+                                  [&](Index k, Index to) {
+                while (k >= rows.offsets[i + 1]) ++i;
+                row[to] = i;
+                values[to] = rows.values[k];
+            });
+        }
+        std::size_t find(Index c) const {
+            // The high bits of a product with an odd number are well mixed.
+            const int shift = 64 - std::countr_zero(column.size());
+            std::size_t place = std::size_t(std::uint64_t(c) * 0x9E3779B97F4A7C15u >> shift);
+            while (column[place] != c && column[place] >= 0) place = (place + 1)
+                & (column.size() - 1);
+            return place;
+        }
+    };
+
+    Entries a, b;
+    Lists lists;
+    Index n_b = 0;  // rounded up to whole groups
+};
+
+/// Whether sums over the columns that two rows share beat those over all: an entry in a list takes
+/// some ten times as long as one of a panel, and a share of ρ² is left of a density of ρ. Where
+/// either matrix is dense it is not so.
 bool is_sparse(const Rows &a, const Rows &b) {
     const auto thin = [](const Rows &rows) {
         return std::visit([](const auto &r) { return requires { r.offsets; }; }, rows);
@@ -26,10 +200,8 @@ void with_tiles(const Rows &a, const Rows &b, const Body &body) {
     else body.template operator()<DenseTiles>();
 }
 
-Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
-
-/// How many rows of A and of B are taken at once, by the matrices alone. Packed, each is to stay in the
-/// second-level cache; the more rows of A, the less often B is packed.
+/// How many rows of A and of B are taken at once, by the matrices alone. Packed, each is to stay in
+/// the second-level cache; the more rows of A, the less often B is packed.
 struct Shape {
     Index block, chunk;
     Shape(const Rows &a, const Rows &b) {
@@ -54,8 +226,8 @@ struct Tile {
     const double *row(Index r) const { return values + r * stride; }
 };
 
-/// Calls use(tile) for the tiles of some rows of A, [first, last), and of all rows of B from `begin` on. Where the
-/// matrix is symmetric, tiles start at the square on the diagonal.
+/// Calls use(tile) for the tiles of some rows of A, [first, last), and of all rows of B from
+/// `begin` on. Where the matrix is symmetric, tiles start at the square on the diagonal.
 template <class Tiles, class Use>
 void walk(Tiles &tiles, const Shape &shape, Index first, Index last, Index begin,
           Index n_b, bool symmetric, const Use &use) {
@@ -75,12 +247,12 @@ void walk(Tiles &tiles, const Shape &shape, Index first, Index last, Index begin
 
 /// The same for all rows of A, by all threads.
 template <class Use>
-void for_each_tile(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric, int n_threads,
-                   const Use &use) {
+void for_each_tile(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric,
+                   int n_threads, const Use &use) {
     const Shape shape(a, b);
-    with_tiles(a, b, [&]<class Tiles>() {
+    with_tiles(a, b, [&]<class Of>() {
         for_blocks(n_rows(a), shape.block, n_threads, [&](Index first, Index last) {
-            Tiles tiles(f, a, b);
+            Of tiles(f, a, b);
             walk(tiles, shape, first, last, symmetric ? first : 0, n_rows(b), symmetric, use);
         });
     });
@@ -91,9 +263,9 @@ void symmetric_product(const KernelFunction &f, const Rows &rows, Doubles v, std
                        int n_threads) {
     const Index n = n_rows(rows);
     const Shape shape(rows, rows);
-    with_tiles(rows, rows, [&]<class Tiles>() {
+    with_tiles(rows, rows, [&]<class Of>() {
         sum_triangle(n, tile_rows, out, n_threads, [&](Index part, Index end, double *total) {
-            Tiles tiles(f, rows, rows);
+            Of tiles(f, rows, rows);
             const auto add_tile = [&](const Tile &t) {
                 double sums[tile_rows] = {};
                 Index c = t.from;
@@ -108,7 +280,8 @@ void symmetric_product(const KernelFunction &f, const Rows &rows, Doubles v, std
                 for (Index r = 0; r < t.n_i; ++r) total[t.i - part + r] += sums[r];
             };
             for (Index first = part; first < end; first += shape.block)
-                walk(tiles, shape, first, std::min(end, first + shape.block), first, n, true, add_tile);
+                walk(tiles, shape, first, std::min(end, first + shape.block), first, n, true,
+                     add_tile);
         });
     });
 }
@@ -121,7 +294,8 @@ void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::s
     const bool symmetric = &a == &b;
     for_each_tile(f, a, b, symmetric, n_threads, [&](const Tile &t) {
         for (Index r = 0; r < t.n_i; ++r)
-            std::copy(t.row(r) + t.from, t.row(r) + t.n_j, out.data() + (t.i + r) * n + t.j + t.from);
+            std::copy(t.row(r) + t.from, t.row(r) + t.n_j, out.data() + (t.i + r) * n + t.j
+                      + t.from);
         if (symmetric)
             for (Index c = t.from; c < t.n_j; ++c)
                 for (Index r = 0; r < t.n_i; ++r) out[(t.j + c) * n + t.i + r] = t.row(r)[c];
@@ -138,163 +312,22 @@ void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubl
     });
 }
 
-void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads) {
-    with_tiles(rows, rows, [&]<class Tiles>() {
+void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out,
+                     int n_threads) {
+    with_tiles(rows, rows, [&]<class Of>() {
         for_blocks(n_rows(rows), 256, n_threads, [&](Index first, Index last) {
-            Tiles tiles(f, rows, rows);
-            double tile[tile_rows * Tiles::group];
+            Of tiles(f, rows, rows);
+            double tile[tile_rows * group];
             for (Index i = first; i < last; i += tile_rows) {
                 const Index n_i = std::min(tile_rows, last - i);
                 tiles.take_a(i, n_i);
                 tiles.take_b(i, n_i);
-                tiles.fill(0, 0, tile, Tiles::group);
+                tiles.fill(0, 0, tile, group);
                 for (Index r = 0; r < n_i; ++r)
-                    out[i + r] = tile[r * Tiles::group + r];
+                    out[i + r] = tile[r * group + r];
             }
         });
     });
-}
-
-namespace {
-
-/// Rows [first, first + n) in panels: value c of row 8p + r at [8·(p·n_columns + c) + r]. Rows behind the
-/// last are zero.
-void pack(const Rows &rows, Index first, Index n, LargeVector<double> &out) {
-    const Index width = n_columns(rows), n_panels = (n + 7) / 8;
-    out.assign(n_panels * 8 * width, 0.0);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        for (Index t = 0; t < n; ++t) {
-            double *to = out.data() + t / 8 * 8 * width + t % 8;
-            for_each_entry(storage, first + t, [&](Index c, double x) { to[8 * c] += x; });
-        }
-    }, rows);
-}
-
-/// The kernel of x[r·stride + j], which holds -γ times the squared distance (rbf), the product (linear)
-/// or γ times it plus coef0, for r < 8 and j < n, a multiple of 8.
-void apply(const KernelFunction &f, Index n, double *x, Index stride) {
-    if (f.kind == KernelKind::linear) return;
-    for (Index r = 0; r < tile_rows; ++r, x += stride) {
-        if (f.kind == KernelKind::rbf) simd().exp_vector(n, x);
-        else if (f.kind == KernelKind::poly) simd().power_vector(n, f.degree, x);
-        else for (Index j = 0; j < n; ++j) x[j] = std::tanh(x[j]);
-    }
-}
-
-/// total[row[k]] += x·values[k]. One function for products and norms: where the processor has
-/// multiply-adds, the compiler uses them in both or in neither.
-[[gnu::noinline]] void add_entries(Index n, double x, const Index *row,
-                                   const double *values, double *total) {
-    for (Index k = 0; k < n; ++k) total[row[k]] += x * values[k];
-}
-
-double factor_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 1.0 : f.gamma; }
-double term_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 0.0 : f.coef0; }
-
-}  // namespace
-
-void DenseTiles::take_a(Index first, Index n) { pack(rows_a, first, n, a); }
-
-void DenseTiles::take_b(Index first, Index n) {
-    pack(rows_b, first, n, b);
-    n_panels_b = (n + 7) / 8;
-}
-
-void DenseTiles::fill(Index panel, Index from, double *out, Index stride) const {
-    const Index width = n_columns(rows_a), n_panels = n_panels_b - from / 8;
-    const double *pa = a.data() + panel * 8 * width, *pb = b.data() + from * width;
-    if (f.kind == KernelKind::rbf)
-        simd().panel_distances(width, n_panels, pa, pb, -f.gamma, out + from, stride);
-    else
-        simd().panel_products(width, n_panels, pa, pb, factor_of(f), term_of(f), out + from, stride);
-    apply(f, 8 * n_panels, out + from, stride);
-}
-
-void SparseTiles::Entries::take(const Rows &rows, Index first, Index n) {
-    offsets.assign(1, 0);
-    columns.clear();
-    values.clear();
-    std::visit([&](const auto &storage) {
-        for (Index i = first; i < first + n; ++i) {
-            for_each_entry(storage, i, [&](Index c, double x) {
-                columns.push_back(c);
-                values.push_back(x);
-            });
-            offsets.push_back(Index(values.size()));
-        }
-    }, rows);
-    norms.assign(n, 0.0);
-    for (std::size_t t = 0; t < std::size_t(n); ++t)
-        for (Index k = offsets[t]; k < offsets[t + 1]; ++k) {
-            const double x = values[k];
-            const Index row = Index(t);
-            add_entries(1, x, &row, &x, norms.data());
-        }
-}
-
-std::size_t SparseTiles::Lists::find(Index c) const {
-    // The high bits of a product with an odd number are well mixed.
-    const int shift = 64 - std::countr_zero(column.size());
-    std::size_t place = std::size_t(std::uint64_t(c) * 0x9E3779B97F4A7C15u >> shift);
-    while (column[place] != c && column[place] >= 0) place = (place + 1) & (column.size() - 1);
-    return place;
-}
-
-void SparseTiles::Lists::take(const Entries &rows) {
-    const std::size_t n = rows.columns.size();
-    column.assign(std::bit_ceil(2 * n + 2), -1);
-    start.assign(column.size() + 2, 0);
-    row.resize(n);
-    values.resize(n);
-    std::vector<std::size_t> place(n);
-    for (std::size_t k = 0; k < n; ++k) {
-        place[k] = find(rows.columns[k]);
-        column[place[k]] = rows.columns[k];
-        ++start[place[k] + 2];
-    }
-    // Sums of the sizes before the last list, so that filling each moves its start to where the next begins.
-    for (std::size_t p = 0; p < column.size(); ++p) start[p + 2] += start[p + 1];
-    for (std::size_t i = 0; i + 1 < rows.offsets.size(); ++i)
-        for (Index k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k) {
-            const std::size_t to = std::size_t(start[place[k] + 1]++);
-            row[to] = Index(i);
-            values[to] = rows.values[k];
-        }
-}
-
-void SparseTiles::take_a(Index first, Index n) { a.take(rows_a, first, n); }
-
-void SparseTiles::take_b(Index first, Index n) {
-    b.take(rows_b, first, n);
-    lists.take(b);
-    n_b = (n + group - 1) / group * group;
-    b.norms.resize(n_b, 0.0);
-}
-
-void SparseTiles::fill(Index panel, Index from, double *out, Index stride) const {
-    const Index n_a = Index(a.norms.size());
-    for (Index r = 0; r < tile_rows; ++r) {
-        const Index i = tile_rows * panel + r;
-        double *x = out + r * stride;
-        std::fill(x, x + n_b, 0.0);
-        if (i >= n_a) continue;
-        for (Index k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-            const std::size_t place = lists.find(a.columns[k]);
-            if (lists.column[place] < 0) continue;
-            const Index first = lists.start[place];
-            add_entries(lists.start[place + 1] - first, a.values[k],
-                        lists.row.data() + first, lists.values.data() + first, x);
-        }
-        const double norm = a.norms[i];
-        if (f.kind == KernelKind::rbf)
-            // The norm of a row is the product with itself to the bit, so that k(a, a) is 1. Norms that
-            // overflow give NaN, which max keeps.
-            for (Index j = from; j < n_b; ++j)
-                x[j] = -f.gamma * std::max((norm + b.norms[j]) - 2.0 * x[j], 0.0);
-        else
-            for (Index j = from; j < n_b; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
-    }
-    apply(f, n_b - from, out + from, stride);
 }
 
 }  // namespace linrank

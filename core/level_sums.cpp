@@ -5,12 +5,12 @@
 namespace linrank {
 namespace {
 
-/// Out of cache the table is still twice as fast as a tree; its memory, 128 bytes a row and thread, is
-/// what ends it.
+/// Out of cache the table is still twice as fast as a tree; its memory, 128 bytes a row and thread,
+/// is what ends it.
 constexpr Index longest_table = long_query;
 
-/// The sum of each level, in the slots of depth 0, made into a tree in its place; sums_beyond = true for
-/// lookups "above".
+/// The sum of each level, in the slots of depth 0, made into a tree in its place; sums_beyond =
+/// true for lookups "above".
 void build_tree(const RadixTree &layout, bool sums_beyond, double *tree) {
     for (int depth = 0; depth < layout.depth; ++depth) {
         const bool is_top = depth + 1 == layout.depth;
@@ -24,11 +24,11 @@ void build_tree(const RadixTree &layout, bool sums_beyond, double *tree) {
     }
 }
 
-/// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next. `totals` holds
-/// a number for each level and what the places before (or after) have left in it.
+/// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next.
+/// `totals` holds a number for each level and what the places before (or after) have left in it.
 template <bool is_above>
-void add_neighbors(const Windows &q, const double *v, Index first, Index last, double *totals, double sign,
-                   double *sums) {
+void add_neighbors(const Windows &q, const double *v, Index first, Index last, double *totals,
+                   double sign, double *sums) {
     walk_windows<is_above>(q, q.upto_inner != nullptr, first, last, [&](Index e, double s) {
         totals[q.level[e]] += s * v[e];
     }, [&](Index t) {
@@ -37,15 +37,18 @@ void add_neighbors(const Windows &q, const double *v, Index first, Index last, d
     });
 }
 
-/// The sums of one direction for the places [first, last), from the totals that the others have left.
+/// The sums of one direction for the places [first, last), from the totals that the others have
+/// left.
 template <bool is_above>
-void add_sums(const Windows &q, const double *v, Index first, Index last, double *totals, double sign, double *sums) {
+void add_sums(const Windows &q, const double *v, Index first, Index last, double *totals,
+              double sign, double *sums) {
     if (q.adjacent) add_neighbors<is_above>(q, v, first, last, totals, sign, sums);
     else simd().radix_sums[is_above](q, v, first, last, totals, sign, sums);
 }
 
 /// One vector, by level.
-void sums_by_level(const Windows &q, const double *v, double *above, double *below, std::vector<double> &scratch) {
+void sums_by_level(const Windows &q, const double *v, double *above, double *below,
+                   std::vector<double> &scratch) {
     const std::size_t n = std::size_t(q.n), size = std::size_t(RadixTree(q.n_levels).size);
     scratch.assign(3 * n + size, 0.0);
     double *by_place = scratch.data(), *up = by_place + n, *down = up + n, *tree = down + n;
@@ -62,7 +65,8 @@ void sums_by_level(const Windows &q, const double *v, double *above, double *bel
 /// The score axis of a long query, cut into pieces that threads sweep.
 class Pieces {
 public:
-    // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the labels.
+    // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the
+    // labels.
     explicit Pieces(const Windows &q)
         : q_(q), n_(std::clamp<Index>(4 * Index(q.n) / q.n_levels, 1, 16)),
           layout_(q.n_levels), totals_(n_ * layout_.size, huge_pages) {}
@@ -99,11 +103,13 @@ private:
     /// Exclusive: piece p starts with everything inserted by the pieces before (or after) it.
     void scan(bool from_the_end, int n_threads) {
         const bool is_small = q_.n_levels < 4096;
-        for_blocks(q_.n_levels, is_small ? 4096 : q_.n_levels / 16, n_threads, [&](Index first, Index last) {
+        for_blocks(q_.n_levels, is_small ? 4096 : q_.n_levels / 16, n_threads,
+                   [&](Index first, Index last) {
             for (Index r = first; r < last; ++r) {
                 double running = 0;
                 for (Index step = 0; step < n_; ++step)
-                    running += std::exchange(totals(from_the_end ? n_ - 1 - step : step)[r], running);
+                    running += std::exchange(totals(from_the_end ? n_ - 1 - step : step)[r],
+                                             running);
             }
         });
     }
@@ -134,12 +140,14 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
         }
         step = std::min(2, n_vectors - k);
         scratch.tree.resize(step * (by_table ? 8 * (n + 1) : n + 1 + RadixTree(n + 1).size));
-        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down, scratch.tree.data());
+        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down,
+                                                                        scratch.tree.data());
     }
 }
 
-// What a piece finds in its tree when it starts are the level totals of the rows inserted before it:
-// per-piece totals, then a scan over the pieces. One direction after the other, in the same memory.
+// What a piece finds in its tree when it starts are the level totals of the rows inserted before
+// it: per-piece totals, then a scan over the pieces. One direction after the other, in the same
+// memory.
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads) {
     Pieces pieces(q);

@@ -1,6 +1,6 @@
-// Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in order;
-// only the first gather and the last scatter jump. Every loop is cut into the same parts whatever the
-// number of threads, and sums are reduced in the order of the parts.
+// Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in
+// order; only the first gather and the last scatter jump. Every loop is cut into the same parts
+// whatever the number of threads, and sums are reduced in the order of the parts.
 #include "query_sweep.hpp"
 
 namespace linrank {
@@ -26,11 +26,12 @@ auto sum_ranges(Index n, int n_threads, const Body &body) {
     return total;
 }
 
-/// above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it, or the
-/// sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and
+/// above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it,
+/// or the sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j -
+/// g_i u_j v_j), + above and
 /// - below: two sweeps, the first one times -g_i. v = u·(some vector) is used up.
-void add_pair_sums(const PairProblem &problem, Index q, const Windows &w, double *v, double *above, double *below,
-                   int n_threads) {
+void add_pair_sums(const PairProblem &problem, Index q, const Windows &w, double *v, double *above,
+                   double *below, int n_threads) {
     for_ranges(w.n, n_threads, [&](Index first, Index last) {
         std::fill(above + first, above + last, 0.0);
         std::fill(below + first, below + last, 0.0);
@@ -51,8 +52,9 @@ void add_pair_sums(const PairProblem &problem, Index q, const Windows &w, double
 
 }  // namespace
 
-// Where a part begins is found by bisection with the test of the walk itself, which is monotone in both
-// scores. With NaN it is not: the maximum and the ends of the walks keep everything within bounds then.
+// Where a part begins is found by bisection with the test of the walk itself, which is monotone in
+// both scores. With NaN it is not: the maximum and the ends of the walks keep everything within
+// bounds then.
 void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
                            std::int32_t *from, int n_threads) {
     const auto is_violated = [&](Index e, double other) { return (margin - s[e]) + other > 0.0; };
@@ -133,7 +135,8 @@ private:
         const Windows w = windows_of(is_inner, [&](std::int32_t *upto, std::int32_t *from) {
             find_windows_parallel(s_.data(), n_, margin, upto, from, n_threads_);
         });
-        // The gradient's memory is free until the slopes are known, and those of the inner margin need both.
+        // The gradient's memory is free until the slopes are known, and those of the inner margin
+        // need both.
         PageArray<double> own(is_inner ? n_ : 0, huge_pages);
         double *v = is_inner ? own.data() : gradient_;
         const auto weigh = [&](const double *s) {
@@ -151,8 +154,9 @@ private:
         return m;
     }
 
-    // After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
-    // ShortSweep; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
+    // After the first sums: the degrees, and of the slopes all but the second sums. The formulas
+    // are those of ShortSweep; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes
+    // and nothing else.
     PairMoments finish_degrees(double margin, bool is_inner) {
         const bool is_hinge = loss_.kind == PairLoss::hinge;
         return sum([&](Index first, Index last) {

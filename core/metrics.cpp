@@ -5,7 +5,8 @@ namespace linrank {
 namespace {
 
 /// Discounts by kind, as deep as some measure looks; logarithms are taken once, not per query.
-std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures, Integers offsets) {
+std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures,
+                                                   Integers offsets) {
     Index longest = 0, depth[2] = {};
     for (std::size_t q = 1; q < offsets.size(); ++q)
         longest = std::max(longest, offsets[q] - offsets[q - 1]);
@@ -32,9 +33,9 @@ double mean_in_order(Doubles values) {
     return (sum + lost) / double(n);
 }
 
-/// From the top score down: `lowest` is the least level of the rows above a group of equal scores, so that
-/// max_{D(i)} f_j > f_i exactly when the row's own level is larger. From the bottom up the same of levels counted
-/// down from the highest.
+/// From the top score down: `lowest` is the least level of the rows above a group of equal scores,
+/// so that max_{D(i)} f_j > f_i exactly when the row's own level is larger. From the bottom up the
+/// same of levels counted down from the highest.
 template <bool from_top>
 RowCounts count_outranked(const RankedQuery &query) {
     const auto level = [&](std::int32_t i) {
@@ -42,7 +43,8 @@ RowCounts count_outranked(const RankedQuery &query) {
     };
     const auto n_groups = Index(query.score_end.size());
     RowCounts counts;
-    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : from_top ? query.n_at.front() : query.n_at.back());
+    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : from_top ? query.n_at.front()
+                                     : query.n_at.back());
     std::int32_t lowest = query.n_levels();
     for (Index k = 0; k < n_groups; ++k) {
         const Index g = from_top ? k : n_groups - 1 - k;
@@ -97,7 +99,8 @@ PairCounts pair_counts(const RankedQuery &query, FenwickTree<Index> &higher) {
     PairCounts counts;
     Index n_pairs = Index(query.n_rows()) * query.n_rows();
     for (const Index c : query.n_at) n_pairs -= c * c;
-    // The rows with higher scores, by level: a row is in the wrong order with those of a lower level.
+    // The rows with higher scores, by level: a row is in the wrong order with those of a lower
+    // level.
     higher.reset(query.n_levels());
     std::vector<Index> here(query.n_levels());
     std::int32_t begin = 0;

@@ -10,8 +10,9 @@ constexpr Wide full = Wide(1) << 64;  // what one slot holds
 void check_weights(Doubles weights) {
     for (std::size_t i = 0; i < weights.size(); ++i)
         if (!(weights[i] >= 0.0 && std::isfinite(weights[i])))
-            throw std::invalid_argument("weight " + std::to_string(i) + " must be finite and >= 0, got " +
-                                        std::to_string(weights[i]));
+            throw std::invalid_argument("weight " + std::to_string(i)
+                                        + " must be finite and >= 0, got "
+                                        + std::to_string(weights[i]));
     if (std::none_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; }))
         throw std::invalid_argument("none of the " + std::to_string(weights.size()) +
                                     " weights is > 0, so nothing can be drawn");
@@ -52,8 +53,8 @@ PageArray<AliasSlot> alias_slots(Doubles weights) {
     PageArray<Wide> share = shares(weights);
     PageArray<AliasSlot> slots(weights.size());
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = {0, i};
-    // A slot that is not full is filled up by `donor`, which holds more than one slot; a donor that falls
-    // below one is next in need. The shares sum to n slots exactly, so as long as one lacks
+    // A slot that is not full is filled up by `donor`, which holds more than one slot; a donor that
+    // falls below one is next in need. The shares sum to n slots exactly, so as long as one lacks
     // something, another has too much: no case is left over for rounding to decide.
     std::size_t donor = 0;
     for (std::size_t i = 0; i < share.size(); ++i) {
@@ -74,16 +75,17 @@ namespace {
 
 void check_range(Index first, Index n, Index n_rows, const char *what, std::size_t c) {
     if (first >= 0 && n > 0 && first <= n_rows && n <= n_rows - first) return;
-    throw std::invalid_argument(std::string(what) + " of cell " + std::to_string(c) + " are " +
-                                std::to_string(n) + " rows from " + std::to_string(first) + ", but there are " +
-                                std::to_string(n_rows) + " rows");
+    throw std::invalid_argument(std::string(what) + " of cell " + std::to_string(c) + " are "
+                                + std::to_string(n) + " rows from " + std::to_string(first)
+                                + ", but there are " + std::to_string(n_rows) + " rows");
 }
 
 /// One more than the largest row; throws if anything is out of place.
 Index checked_n_rows(const Cells &cells) {
     if (cells.weights.size() != cells.cells.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.cells.size()) + " cells but " +
-                                    std::to_string(cells.weights.size()) + " weights");
+        throw std::invalid_argument("there are " + std::to_string(cells.cells.size())
+                                    + " cells but " + std::to_string(cells.weights.size())
+                                    + " weights");
     const auto n_rows = Index(cells.rows.size());
     for (std::size_t c = 0; c < cells.cells.size(); ++c) {
         const Cell &cell = cells.cells[c];
@@ -106,8 +108,8 @@ struct Pending {
     std::uint64_t winner, loser;  // random bits, then places in the array of rows
 };
 
-/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell to turn
-/// random bits into places (`choose_rows`).
+/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell
+/// to turn random bits into places (`choose_rows`).
 template <class Sampler, class Slot, class Number>
 class Blocks : public BlockSampler<Blocks<Sampler, Slot, Number>, Pending> {
   public:
@@ -123,7 +125,8 @@ class Blocks : public BlockSampler<Blocks<Sampler, Slot, Number>, Pending> {
             const Slot &slot = slots_[pair.cell.slot];
             pair.cell.slot = pair.cell.choose(slot.threshold, slot.alias);
             __builtin_prefetch(&slots_[pair.cell.slot]);
-            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot + 1].threshold - 1);
+            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot
+                                                                        + 1].threshold - 1);
         }
         static_cast<const Sampler &>(*this).choose_rows(pending);
     }
@@ -158,10 +161,8 @@ class UniformCells final : public Blocks<UniformCells<Number>, UniformSlot<Numbe
         for (std::size_t c = 0; c < from.cells.size(); ++c) {
             const Cell &cell = from.cells[c];
             UniformSlot<Number> &slot = this->slots_[c];
-            slot.winner_first = Number(cell.winner_first);
-            slot.n_winners = Number(cell.n_winners);
-            slot.loser_first = Number(cell.loser_first);
-            slot.n_losers = Number(cell.n_losers);
+            slot = {slot.threshold, slot.alias, Number(cell.winner_first), Number(cell.n_winners),
+                    Number(cell.loser_first), Number(cell.n_losers)};
         }
     }
 
@@ -234,8 +235,8 @@ std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells) {
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeights &row_weights) {
     const Index n_rows = checked_n_rows(cells);
     if (row_weights.weights.size() != cells.rows.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but " +
-                                    std::to_string(row_weights.weights.size()) + " row weights");
+        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but "
+                                    + std::to_string(row_weights.weights.size()) + " row weights");
     return std::make_unique<WeightedCells>(cells, row_weights, n_rows);
 }
 

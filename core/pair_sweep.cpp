@@ -27,8 +27,9 @@ void weigh(const PairProblem &problem, Index q, const double *v, double *out) {
         for (Index i = 0; i < n; ++i) out[n + i] = problem.gain[begin + i] * out[i];
 }
 
-/// Σ_j u_j |g_j - g_i| v_j from sums of u v and of u g v: gains are ordered as the levels are, so with
-/// sign = +1 above row i and -1 below it, |g_j - g_i| = sign (g_j - g_i). Without gains the sum of u v.
+/// Σ_j u_j |g_j - g_i| v_j from sums of u v and of u g v: gains are ordered as the levels are, so
+/// with sign = +1 above row i and -1 below it, |g_j - g_i| = sign (g_j - g_i). Without gains the
+/// sum of u v.
 double combined(const PairProblem &problem, Index i, Index n, const double *sums, double sign) {
     if (problem.gain.empty()) return *sums;
     return sign * (sums[n] - problem.gain[i] * *sums);
@@ -52,9 +53,10 @@ public:
     }
 
 private:
-    // Pairs see differences of scores only, and the expanded squares below cancel under a common offset: s are
-    // the scores about their median. The mean would do but for far rows: one drags it away from all others, whose
-    // differences then lose their digits. Where it is far, the order that it gave may be wrong in these digits.
+    // Pairs see differences of scores only, and the expanded squares below cancel under a common
+    // offset: s are the scores about their median. The mean would do but for far rows: one drags it
+    // away from all others, whose differences then lose their digits. Where it is far, the order
+    // that it gave may be wrong in these digits.
     void sort(const double *z, const PairPoint *near) {
         std::vector<double> &s = scratch_.s;
         s.resize(n_);
@@ -69,25 +71,29 @@ private:
         if (std::isfinite(mean)) {  // else all of s is NaN, and stays so
             const double median = z[order_[n_ / 2]];
             subtract(median);
-            if (std::abs(mean - median) > far_away) sort_scores(s.data(), n_, order_, order_, scratch_.sort);
+            if (std::abs(mean - median) > far_away)
+                sort_scores(s.data(), n_, order_, order_, scratch_.sort);
         }
         const double largest = std::max(std::abs(s[order_[0]]), std::abs(s[order_[n_ - 1]]));
-        sum_ = absolute_sum(s, problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + begin_);
+        sum_ = absolute_sum(s, problem_.row_weight.empty() ? nullptr : problem_.row_weight.data()
+                            + begin_);
         grid_ = put_on_grid(largest, s.data());
         for (Index t = 0; t < n_; ++t) level_[t] = problem_.levels[begin_ + order_[t]];
         if (place_)
             for (Index t = 0; t < n_; ++t) place_[order_[t]] = std::int32_t(t);
     }
 
-    // Slopes of a band are differences of sums over two windows, divided by ε: of the rounding of these sums, 1/ε
-    // makes more than a certificate can bear. So where pairs are counted, the scores of a band are rounded to
-    // multiples of a power of two of which n of them together have no more than 51 bits: all sums are exact then,
-    // and so are the slopes, if ε is a power of two as well. It moves no score by more than half the grid, and
-    // the dual point that the slopes are is one of the moved scores, as good as any. Returns the grid, or 0.
+    // Slopes of a band are differences of sums over two windows, divided by ε: of the rounding of
+    // these sums, 1/ε makes more than a certificate can bear. So where pairs are counted, the
+    // scores of a band are rounded to multiples of a power of two of which n of them together have
+    // no more than 51 bits: all sums are exact then, and so are the slopes, if ε is a power of two
+    // as well. It moves no score by more than half the grid, and the dual point that the slopes are
+    // is one of the moved scores, as good as any. Returns the grid, or 0.
     double put_on_grid(double largest, double *s) const {
         constexpr double coarsest = 0x1p-30;
         if (!is_huber() || !is_counted()) return 0.0;
-        const double reach = 4.0 * double(n_) * (2.0 + largest);  // infinite or NaN where a score is
+        // infinite or NaN where a score is
+        const double reach = 4.0 * double(n_) * (2.0 + largest);
         if (!(reach <= coarsest * 0x1p53)) return 0.0;
         int exponent;
         std::frexp(reach, &exponent);
@@ -96,10 +102,11 @@ private:
         return grid;
     }
 
-    // The squared-hinge sums for one margin θ: sets the degrees and the gradient, or for the inner margin of a band
-    // takes its own off them. With l⁺, l⁻ the weights of the violators above and below row i, and γ⁺, γ⁻ the
-    // same sums of weight·s (Lee & Lin 2014, eqs. 16-19, with weights):
-    //   (AᵀA s)_i = c u_i [(l⁺ + l⁻) s_i - γ⁺ - γ⁻],   (Aᵀe)_i = c u_i (l⁻ - l⁺),   p = Σ_i c u_i l⁺
+    // The squared-hinge sums for one margin θ: sets the degrees and the gradient, or for the inner
+    // margin of a band takes its own off them. With l⁺, l⁻ the weights of the violators above and
+    // below row i, and γ⁺, γ⁻ the same sums of weight·s (Lee & Lin 2014, eqs. 16-19, with weights):
+    //   (AᵀA s)_i = c u_i [(l⁺ + l⁻) s_i - γ⁺ - γ⁻],   (Aᵀe)_i = c u_i (l⁻ - l⁺),   p = Σ_i c u_i
+    // l⁺
     //   Σ ξ = θ p - sᵀAᵀe,   Σ ξ² = θ² p - 2 θ sᵀAᵀe + sᵀAᵀA s,   ½ ∂Σξ²/∂s = AᵀA s - θ Aᵀe
     // The hinge's sub-gradient is -Aᵀe.
     PairMoments sweep_margin(double margin, bool is_inner) {
@@ -107,15 +114,19 @@ private:
         const double *s = scratch_.s.data();
         double *above = scratch_.above.data(), *below = scratch_.below.data();
         const Windows w = windows_of(is_inner, [&](std::int32_t *upto, std::int32_t *from) {
-            find_windows(n, [s, order = order_](Index t) { return s[order[t]]; }, margin, upto, from);
+            find_windows(n, [s, order = order_](Index t) {
+                return s[order[t]];
+            }, margin, upto, from);
         });
         level_sums(w, 2 * width_, scratch_.v.data(), above, below, scratch_);
-        if (is_counted() && sums_by_rank(n, w.n_levels))  // trees leave rounding where no violator is
+        // trees leave rounding where no violator is
+        if (is_counted() && sums_by_rank(n, w.n_levels))
             for (Index i = 0; i < n; ++i) {
                 if (above[i] == 0.0) above[n + i] = 0.0;
                 if (below[i] == 0.0) below[n + i] = 0.0;
             }
-        const bool is_hinge = loss_.kind == PairLoss::hinge, is_band = is_huber(), is_on_grid = grid_ > 0.0;
+        const bool is_hinge = loss_.kind == PairLoss::hinge, is_band = is_huber(),
+            is_on_grid = grid_ > 0.0;
         const double c = c_, scale = c * 0.5 / loss_.epsilon;  // of the slopes of a band
         PairMoments total;
         for (Index i = 0; i < n; ++i) {
@@ -149,16 +160,20 @@ private:
         return total;
     }
 
-    // On a grid everything is exact but for the last sums; n²μ² of their terms is less than μ. A margin that is
-    // not on the grid costs some roundings where it enters. As sums at the scores that were given, before these
-    // were moved by up to half the grid, slacks of violated pairs are off by a grid each, those of others by no more.
+    // On a grid everything is exact but for the last sums; n²μ² of their terms is less than μ. A
+    // margin that is not on the grid costs some roundings where it enters. As sums at the scores
+    // that were given, before these were moved by up to half the grid, slacks of violated pairs are
+    // off by a grid each, those of others by no more.
     Errors errors(const PairMoments &m, double margin) const {
         if (!(grid_ > 0.0)) return errors_of(m, sum_, scratch_.s.data(), std::identity());
-        const double n = double(n_), off = std::fmod(margin, grid_) == 0.0 ? 0.0 : 4.0 * unit_roundoff;
+        const double n = double(n_), off = std::fmod(margin, grid_) == 0.0 ? 0.0 : 4.0
+            * unit_roundoff;
         const double moved = grid_ * (m.violations + 0.5 * c_ * n * n), few = 8.0 * unit_roundoff;
         const double of_slacks = off * m.spread + few * (m.violations + std::abs(m.slacks));
-        const double of_squares = off * m.square_spread + few * (m.violations + std::abs(m.squares));
-        return {of_slacks + moved, of_slacks, of_squares, m.n_active * off * off * m.largest * m.largest};
+        const double of_squares = off * m.square_spread + few
+            * (m.violations + std::abs(m.squares));
+        return {of_slacks + moved, of_slacks, of_squares, m.n_active * off * off * m.largest
+                * m.largest};
     }
 
     SweepScratch &scratch_;
@@ -181,16 +196,19 @@ std::vector<std::int32_t> level_order(const PairProblem &problem) {
     return order;
 }
 
-PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near, int n_threads)
+PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near,
+                     int n_threads)
     : LossPoint(z.size()), problem_(problem), loss_(loss), order_(z.size(), huge_pages),
       level_(z.size(), huge_pages), upto_(z.size(), huge_pages), from_(z.size(), huge_pages),
-      upto_inner_(loss.kind == PairLoss::huber ? z.size() : 0, huge_pages), from_inner_(upto_inner_.size(), huge_pages),
+      upto_inner_(loss.kind == PairLoss::huber ? z.size() : 0, huge_pages),
+          from_inner_(upto_inner_.size(), huge_pages),
       place_(problem.by_level.size(), huge_pages), degree_(z.size(), huge_pages) {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<PairTotals> sums(chunks.size());
     for_each_query<SweepScratch>(chunks, n_threads, [&](Index k, Index q, SweepScratch &scratch) {
         const double *own = z.data() + problem_.begin(q);
-        if (!problem_.has_pairs(q)) std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
+        if (!problem_.has_pairs(q))
+            std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
         else if (chunks[k].is_long) add_sums(sums[k], evaluate_long(*this, q, own, n_threads));
         else add_sums(sums[k], ShortSweep(*this, q, scratch).evaluate(own, near));
     });
@@ -234,11 +252,14 @@ void PairPoint::multiply(Index q, const double *v, double *out, SweepScratch &sc
         scratch.v.resize(scratch.above.size());
         weigh(problem_, q, v, scratch.v.data());
     }
-    const double *above = scratch.above.data(), *below = scratch.below.data(), *degree = this->degree(q);
-    level_sums(windows(q), width, is_weighted ? scratch.v.data() : v, scratch.above.data(), scratch.below.data(), scratch);
+    const double *above = scratch.above.data(), *below = scratch.below.data(),
+        *degree = this->degree(q);
+    level_sums(windows(q), width, is_weighted ? scratch.v.data() : v, scratch.above.data(),
+               scratch.below.data(), scratch);
     const double curve = curvature(), scale = curve * problem_.c(q);
     if (!is_weighted)
-        for (Index i = 0; i < n; ++i) out[i] = curve * degree[i] * v[i] - scale * (above[i] + below[i]);
+        for (Index i = 0; i < n; ++i)
+            out[i] = curve * degree[i] * v[i] - scale * (above[i] + below[i]);
     else
         for (Index i = 0; i < n; ++i)
             out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) *

@@ -2,9 +2,10 @@
 //
 //   L(z) = Σ_q Σ_{(i,j): level_i > level_j} ω_ij l(1 - z_i + z_j),   ω_ij = c_q u_i u_j (g_i - g_j)
 //
-// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the factor
-// g_i - g_j where there are no gains, or for pairs of neighboring levels only,
-// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
+// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the
+// factor g_i - g_j where there are no gains, or for pairs of neighboring levels only,
+// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing
+// pairs.
 #pragma once
 
 #include "loss_point.hpp"
@@ -21,8 +22,8 @@ struct PairProblem : Queries {
     bool adjacent = false;  // pairs of neighboring levels only: level_i = level_j + 1
 };
 
-/// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.
-/// Empty if no query asks for it (see sums_by_rank).
+/// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole
+/// fit. Empty if no query asks for it (see sums_by_rank).
 std::vector<std::int32_t> level_order(const PairProblem &problem);
 
 /// Scratch of one thread for the queries of a chunk.
@@ -34,8 +35,10 @@ struct SweepScratch {
 /// The loss at one vector of scores.
 class PairPoint : public LossPoint {
 public:
-    /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
-    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near, int n_threads);
+    /// `near` is a point of the same problem whose order of scores is likely to be similar, or
+    /// null.
+    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near,
+              int n_threads);
 
     /// l'' where it is not 0.
     double curvature() const {
@@ -71,8 +74,8 @@ private:
 
 // Sums of a vector over the pairs that each row violates, for one query.
 
-/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighboring
-/// levels.
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for
+/// neighboring levels.
 bool sums_by_rank(Index n, Index n_levels);
 
 /// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
@@ -80,17 +83,19 @@ bool sums_by_rank(Index n, Index n_levels);
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);
 
-/// The same for one vector of a long query, by all threads, with v and the sums by place and added to
-/// what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
+/// The same for one vector of a long query, by all threads, with v and the sums by place and added
+/// to what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads);
 
-/// Ends of the windows of a query for one margin, score(t) being the score of place t, ascending: upto[t] counts
-/// the places e with (margin - score(e)) + score(t) > 0, and from[e] is the first place t with it (n if there is
-/// none). Both come from one walk over that one test: rounding is monotone, so each is the exact inverse of the
-/// other and the counts of the two sides add up to the same number.
+/// Ends of the windows of a query for one margin, score(t) being the score of place t, ascending:
+/// upto[t] counts the places e with (margin - score(e)) + score(t) > 0, and from[e] is the first
+/// place t with it (n if there is none). Both come from one walk over that one test: rounding is
+/// monotone, so each is the exact inverse of the other and the counts of the two sides add up to
+/// the same number.
 template <class Score>
-void find_windows(Index n, const Score &score, double margin, std::int32_t *upto, std::int32_t *from) {
+void find_windows(Index n, const Score &score, double margin, std::int32_t *upto,
+                  std::int32_t *from) {
     Index end = 0;
     for (Index t = 0; t < n; ++t) {
         const double other = score(t);

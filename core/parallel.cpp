@@ -9,28 +9,6 @@
 
 namespace linrank {
 
-namespace {
-
-/// Threads that are waited for when the scope ends; std::jthread is missing from Apple's library.
-class Helpers {
-  public:
-    explicit Helpers(Index n) { threads_.reserve(n); }
-    Helpers(const Helpers &) = delete;
-    Helpers &operator=(const Helpers &) = delete;
-    ~Helpers() {
-        for (std::thread &thread : threads_) thread.join();
-    }
-    template <class Work>
-    void start(const Work &work) {
-        threads_.emplace_back(std::cref(work));
-    }
-
-  private:
-    std::vector<std::thread> threads_;
-};
-
-}  // namespace
-
 void run_tasks(Index n_tasks, int n_threads, const void *body,
                void (*call)(const void *body, Index task)) {
     if (n_threads <= 1 || n_tasks <= 1) {
@@ -53,11 +31,16 @@ void run_tasks(Index n_tasks, int n_threads, const void *body,
             }
         }
     };
-    const Index n_helpers = (n_threads < n_tasks ? n_threads : n_tasks) - 1;
     {
-        Helpers helpers(n_helpers);
+        // Threads that are waited for when the scope ends; std::jthread is missing from Apple's
+        // library.
+        struct Helpers : std::vector<std::thread> {
+            ~Helpers() { std::ranges::for_each(*this, &std::thread::join); }
+        } helpers;
+        const auto n_helpers = std::size_t(std::min<Index>(n_threads, n_tasks) - 1);
+        helpers.reserve(n_helpers);
         try {
-            for (Index h = 0; h < n_helpers; ++h) helpers.start(work);
+            while (helpers.size() < n_helpers) helpers.emplace_back(std::cref(work));
         } catch (const std::system_error &) {
             // The system gives no more threads: those that there are do all of the work.
         }

@@ -4,7 +4,8 @@
 
 namespace linrank {
 
-/// parallel_for with its body as an address and a function that calls it: threads are compiled once.
+/// parallel_for with its body as an address and a function that calls it: threads are compiled
+/// once.
 void run_tasks(Index n_tasks, int n_threads, const void *body,
                void (*call)(const void *body, Index task));
 
@@ -12,8 +13,8 @@ void run_tasks(Index n_tasks, int n_threads, const void *body,
 ///
 /// Threads live for the call only: there is no pool, hence nothing that a fork, another runtime or
 /// an interpreter shutdown can break. Starting one costs about 40 µs, so callers pass n_threads = 1
-/// for work below about half a millisecond. Which thread runs a task is not determined; results are,
-/// because a task writes only to memory of its own and callers reduce in task order.
+/// for work below about half a millisecond. Which thread runs a task is not determined; results
+/// are, because a task writes only to memory of its own and callers reduce in task order.
 template <class Body>
 void parallel_for(Index n_tasks, int n_threads, const Body &body) {
     run_tasks(n_tasks, n_threads, &body, [](const void *address, Index task) {
@@ -55,30 +56,33 @@ Sums sum_of(const std::vector<Sums> &parts) {
     return total;
 }
 
-// Work cut into tasks. Every cut depends on the data alone, never on the number of threads, so that sums
-// over tasks have the same bits with any number of them.
+// Work cut into tasks. Every cut depends on the data alone, never on the number of threads, so that
+// sums over tasks have the same bits with any number of them.
 
 /// From this length on a query is cut into pieces that threads share.
 inline constexpr Index long_query = 1 << 17;
 
-/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
+/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long
+/// query.
 struct QueryChunk {
     Index first, last;
     bool is_long;
 };
 
-/// The queries in chunks of at least 1/n_target of all rows each, long ones alone; a query has pairs where
-/// it has more than one level.
+/// The queries in chunks of at least 1/n_target of all rows each, long ones alone; a query has
+/// pairs where it has more than one level.
 std::vector<QueryChunk> chunk_queries(Integers offsets, Levels n_levels, Index n_target);
 
-/// Calls work(chunk, query, scratch) for every query of the chunks; each thread has a scratch. One thread takes a
-/// chunk; long queries come last and one by one, so that `work` may share them out among all threads.
+/// Calls work(chunk, query, scratch) for every query of the chunks; each thread has a scratch. One
+/// thread takes a chunk; long queries come last and one by one, so that `work` may share them out
+/// among all threads.
 template <class Scratch, class Work>
 void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Work &work) {
     const auto n = Index(chunks.size());
     parallel_for(n, n_threads, [&](Index k) {
         Scratch scratch;
-        for (Index q = chunks[k].first; q < chunks[k].last && !chunks[k].is_long; ++q) work(k, q, scratch);
+        for (Index q = chunks[k].first; q < chunks[k].last && !chunks[k].is_long; ++q)
+            work(k, q, scratch);
     });
     Scratch scratch;
     for (Index k = 0; k < n; ++k)
@@ -98,7 +102,8 @@ void for_each_query(Integers offsets, int n_threads, const Work &work) {
     });
 }
 
-/// Bounds of at most n_parts ranges of 0..n with about the same cost, `cost(k)` being that of the first k.
+/// Bounds of at most n_parts ranges of 0..n with about the same cost, `cost(k)` being that of the
+/// first k.
 template <class Cost>
 std::vector<Index> equal_parts(Index n, Index n_parts, const Cost &cost) {
     std::vector<Index> bounds{0};

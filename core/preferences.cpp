@@ -20,7 +20,8 @@ void for_row_parts(const PreferenceList &list, Index n_parts, int n_threads, con
 }  // namespace
 
 PreferenceList::PreferenceList(Integers winners, Integers losers, Doubles weight, Index n_rows)
-    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()), incident_(2 * winners.size()) {
+    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()),
+        incident_(2 * winners.size()) {
     std::vector<Index> by_loser(winners.size());
     counting_sort(n_pairs(), n_rows, [&](Index t) { return losers[t]; },
                   [&](Index t, Index place) { by_loser[place] = t; });
@@ -31,9 +32,10 @@ PreferenceList::PreferenceList(Integers winners, Integers losers, Doubles weight
         losers_[place] = losers[t];
         if (!weight.empty()) weight_[place] = weight[t];
     });
-    offsets_ = counting_sort(2 * n_pairs(), n_rows,
-                             [&](Index entry) { return entry & 1 ? loser(entry >> 1) : winner(entry >> 1); },
-                             [&](Index entry, Index place) { incident_[place] = entry; });
+    offsets_ = counting_sort(2 * n_pairs(), n_rows, [&](Index entry) {
+        return entry & 1 ? loser(entry >> 1) : winner(entry >> 1);
+        }, [&](Index entry, Index place) { incident_[place] = entry;
+    });
 }
 
 std::vector<Index> PreferenceList::row_parts(Index n_parts) const {
@@ -68,7 +70,8 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, Doub
             const LossOfPair l = loss_of_pair(loss, slack);
             slope.data()[t] = weight * l.slope;
             curvature_.data()[t] = weight * l.curvature;
-            // A slack is off by two roundings of what it is the difference of, and its sign may be as well.
+            // A slack is off by two roundings of what it is the difference of, and its sign may be
+            // as well.
             const double off = 4.0 * unit_roundoff * (1.0 + std::abs(slack));
             if (!(slack > -off)) continue;
             s.slacks_error += weight * off;
@@ -86,7 +89,8 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, Doub
     });
     const Sums total = sum_of(sums);
     set_sums(total);
-    set_errors(total.value_error, total.slacks_error, double(std::min(n, pairs_per_task) + n_tasks + 4));
+    set_errors(total.value_error, total.slacks_error,
+               double(std::min(n, pairs_per_task) + n_tasks + 4));
     gradient_error = 2.0 * unit_roundoff * double(list.largest_degree() + 4) * total.slope;
     for_row_parts(list, row_tasks, n_threads, [&](Index, Index first, Index last) {
         for (Index i = first; i < last; ++i) {
@@ -153,61 +157,49 @@ private:
     std::vector<double> factors_;
 };
 
-/// Σ_i x_i (ΛX)_iᵀ over the rows [first, last), on and above the diagonal, padded.
-///
-/// p vector additions and an outer product per row, where the sum over preferences would take p outer
-/// products.
-template <class Storage>
-std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
-                            Index first, Index last, Index padded) {
-    std::vector<double> sum;
-    CrossProduct<double> product(sum, padded, 64);
-    LaplacianRows<Storage> laplacian(storage, order, point);
-    for (Index i = first; i < last; ++i) {
-        if (!laplacian.find(i)) continue;
-        laplacian.unpack(product.a());
-        laplacian.add(product.b());
-        product.add();
-        if (product.is_at_start()) product.clear();
-    }
-    product.flush();
-    return sum;
-}
-
-/// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).
-template <class Storage>
-std::vector<double> diagonal_of(const Storage &storage, Order order, const PreferencePoint &point,
-                                Index first, Index last) {
-    std::vector<double> out(storage.n_columns), b(out.size());
-    LaplacianRows<Storage> laplacian(storage, order, point);
-    for (Index i = first; i < last; ++i) {
-        if (!laplacian.find(i)) continue;
-        laplacian.add(b.data());
-        for_each_entry(storage, laplacian.rows()[0], [&](Index c, double x) {
-            out[c] += x * b[c];
-        });
-        for (const Index row : laplacian.rows())  // not all of b: columns may be millions
-            for_each_entry(storage, row, [&](Index c, double) { b[c] = 0.0; });
-    }
-    return out;
-}
-
 }  // namespace
 
-std::vector<double> hessian_matrix(const Positions &x, const PreferencePoint &point, int n_threads) {
+// Σ_i x_i (ΛX)_iᵀ over the rows, on and above the diagonal: p vector additions and an outer product
+// per row, where the sum over preferences would take p outer products.
+std::vector<double> hessian_matrix(const Positions &x, const PreferencePoint &point,
+                                   int n_threads) {
     const PaddedSquare square(n_columns(x.rows));
     const std::vector<Index> bounds = point.list().row_parts(square.n_parts());
     return square.sum(parts_of(x.rows, std::ssize(bounds) - 1, n_threads,
                                [&](const auto &storage, Index k) {
-        return gram_of(storage, x.order, point, bounds[k], bounds[k + 1], square.padded);
+        std::vector<double> sum;
+        CrossProduct<double> product(sum, square.padded, 64);
+        LaplacianRows laplacian(storage, x.order, point);
+        for (Index i = bounds[k]; i < bounds[k + 1]; ++i) {
+            if (!laplacian.find(i)) continue;
+            laplacian.unpack(product.a());
+            laplacian.add(product.b());
+            product.add();
+            if (product.is_at_start()) product.clear();
+        }
+        product.flush();
+        return sum;
     }), 1.0, n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Positions &x, const PreferencePoint &point, int n_threads) {
+// Σ_i x_i ∘ (ΛX)_i over the rows.
+std::vector<double> hessian_diagonal(const Positions &x, const PreferencePoint &point,
+                                     int n_threads) {
     const std::vector<Index> bounds = point.list().row_parts(n_accumulators(x.rows));
     return sum_diagonal(x.rows, std::ssize(bounds) - 1, n_threads,
                         [&](const auto &storage, Index k) {
-        return diagonal_of(storage, x.order, point, bounds[k], bounds[k + 1]);
+        std::vector<double> out(storage.n_columns), b(out.size());
+        LaplacianRows laplacian(storage, x.order, point);
+        for (Index i = bounds[k]; i < bounds[k + 1]; ++i) {
+            if (!laplacian.find(i)) continue;
+            laplacian.add(b.data());
+            for_each_entry(storage, laplacian.rows()[0], [&](Index c, double v) {
+                out[c] += v * b[c];
+            });
+            for (const Index row : laplacian.rows())  // not all of b: columns may be millions
+                for_each_entry(storage, row, [&](Index c, double) { b[c] = 0.0; });
+        }
+        return out;
     });
 }
 

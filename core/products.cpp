@@ -68,8 +68,10 @@ std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &pa
 
 void multiply(const Positions &x, Doubles w, std::span<double> out, int n_threads) {
     std::visit([&]<class Storage>(const Storage &storage) {
-        for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads, [&](Index, Index first, Index last) {
-            RowRange<Storage>(storage, x.order, x.first + first, last - first).dot(w.data(), out.data() + first);
+        for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads,
+                  [&](Index, Index first, Index last) {
+            RowRange<Storage>(storage, x.order, x.first + first,
+                              last - first).dot(w.data(), out.data() + first);
         });
     }, x.rows);
 }
@@ -84,10 +86,12 @@ void add_scaled(Doubles x, double a, Doubles y, std::span<double> out, int n_thr
 
 void multiply_transposed(const Positions &x, Doubles r, std::span<double> out, int n_threads) {
     const Index n_tasks = std::clamp<Index>(x.n / 512, 1, n_accumulators(x.rows));
-    reduce(parts_of(x.rows, n_tasks, n_threads, [&]<class Storage>(const Storage &storage, Index task) {
+    reduce(parts_of(x.rows, n_tasks, n_threads,
+                    [&]<class Storage>(const Storage &storage, Index task) {
         const Index first = x.n * task / n_tasks, last = x.n * (task + 1) / n_tasks;
         std::vector<double> part(out.size());
-        RowRange<Storage>(storage, x.order, x.first + first, last - first).add(r.data() + first, part.data());
+        RowRange<Storage>(storage, x.order, x.first + first, last - first).add(r.data() + first,
+                                                                               part.data());
         return part;
     }), out, n_threads);
 }

@@ -12,8 +12,8 @@ void multiply(const Positions &x, Doubles w, std::span<double> out, int n_thread
 /// out = Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
 void multiply_transposed(const Positions &x, Doubles r, std::span<double> out, int n_threads);
 
-/// The longest sums that products are made of, whatever the order: of a score, and of a slope in w. With μ the
-/// unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
+/// The longest sums that products are made of, whatever the order: of a score, and of a slope in w.
+/// With μ the unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
 struct LongestSums {
     Index score, slope;
 };
@@ -31,7 +31,8 @@ void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out
 
 /// part(storage, k) of the tasks k < n, one vector each.
 template <class Part>
-std::vector<std::vector<double>> parts_of(const Rows &rows, Index n, int n_threads, const Part &part) {
+std::vector<std::vector<double>> parts_of(const Rows &rows, Index n, int n_threads,
+                                          const Part &part) {
     std::vector<std::vector<double>> parts(n);
     std::visit([&](const auto &storage) {
         parallel_for(n, n_threads, [&](Index k) { parts[k] = part(storage, k); });
@@ -39,8 +40,8 @@ std::vector<std::vector<double>> parts_of(const Rows &rows, Index n, int n_threa
     return parts;
 }
 
-/// The sum of part(storage, k) over k < n, of a diagonal that is nowhere negative, though rounding may leave less
-/// than nothing.
+/// The sum of part(storage, k) over k < n, of a diagonal that is nowhere negative, though rounding
+/// may leave less than nothing.
 template <class Part>
 std::vector<double> sum_diagonal(const Rows &rows, Index n, int n_threads, const Part &part) {
     std::vector<double> out(n_columns(rows));
@@ -49,7 +50,8 @@ std::vector<double> sum_diagonal(const Rows &rows, Index n, int n_threads, const
     return out;
 }
 
-/// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the kernels.
+/// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the
+/// kernels.
 struct PaddedSquare {
     const Index n, padded;
 
@@ -64,8 +66,8 @@ struct PaddedSquare {
 
 // A range of positions of a matrix, dense or CSR, behind one set of operations.
 
-/// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
-/// unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
+/// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add
+/// and unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>
 struct RowRange;
 
@@ -80,7 +82,9 @@ struct RowRange<DenseRows<Value>> {
     void dot(const double *w, double *out) const { simd().of<Value>().dot(block, w, out); }
     void add(const double *a, double *total) const { simd().of<Value>().add(block, a, total); }
     // For rows in cache, summed in the precision of the data.
-    void add_cached(const double *a, Value *total) const { simd().of<Value>().add_cached(block, a, total); }
+    void add_cached(const double *a, Value *total) const {
+        simd().of<Value>().add_cached(block, a, total);
+    }
     /// out = row t, in full.
     template <class T>
     void unpack(Index t, T *out) const { unpack(t, 0, block.n_columns, out); }
@@ -112,7 +116,9 @@ struct RowRange<CsrRows<Value>> {
     }
     void add(const double *a, double *total) const {
         for (Index t = 0; t < n_rows; ++t)
-            if (a[t] != 0.0) for_each_entry(rows, row(t), [&](Index c, double x) { total[c] += a[t] * x; });
+            if (a[t] != 0.0) for_each_entry(rows, row(t), [&](Index c, double x) {
+                total[c] += a[t] * x;
+            });
     }
     // Sparse rows gain nothing from narrow sums.
     void add_cached(const double *a, double *total) const { add(a, total); }
@@ -127,8 +133,8 @@ struct RowRange<CsrRows<Value>> {
     }
 };
 
-/// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and saves float32
-/// from large offsets.
+/// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and
+/// saves float32 from large offsets.
 template <class Storage>
 class CenteredRows {
     using Real = typename Storage::value_type;
@@ -143,7 +149,8 @@ public:
     void unpack(Index t, Index begin, Index end, Real *out) const {
         const Index known = std::min(end, Index(mean_.size()));
         range_.unpack(t, begin, known, out);
-        for (Index c = begin; c < known; ++c) out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
+        for (Index c = begin; c < known; ++c)
+            out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
         std::fill(out + (known - begin), out + (end - begin), Real(0));
     }
 
@@ -152,8 +159,8 @@ private:
     std::vector<double> mean_;
 };
 
-/// Σ a bᵀ of pairs of padded rows, on and above the diagonal, gathered in blocks for add_cross_product. Of b only
-/// columns [first, last) may be given at a time.
+/// Σ a bᵀ of pairs of padded rows, on and above the diagonal, gathered in blocks for
+/// add_cross_product. Of b only columns [first, last) may be given at a time.
 template <class Real>
 class CrossProduct {
 public:
@@ -176,7 +183,8 @@ public:
     }
     void flush() {
         if (filled_ > 0)
-            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(), sum_.data());
+            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(),
+                                                sum_.data());
         filled_ = 0;
     }
     void set_columns(Index first, Index last) {

@@ -25,7 +25,8 @@ std::int32_t rank_by_sort(const QueryLabels &label, Index begin, Index end,
     for (Index i = 0; i < n; ++i) labels[i] = label(begin + i);
     std::vector<std::int32_t> order(n);
     SortScratch scratch;
-    if (n_threads > 1 && n >= min_parallel_sort) sort_scores_parallel(labels.data(), n, order.data(), n_threads);
+    if (n_threads > 1 && n >= min_parallel_sort)
+        sort_scores_parallel(labels.data(), n, order.data(), n_threads);
     else sort_scores(labels.data(), n, nullptr, order.data(), scratch);
     std::int32_t level = 0;
     for (Index k = 0; k < n; ++k) {
@@ -35,16 +36,16 @@ std::int32_t rank_by_sort(const QueryLabels &label, Index begin, Index end,
     return n > 0 ? level + 1 : 0;
 }
 
-/// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades are
-/// such numbers.
+/// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades
+/// are such numbers.
 int grade_of(double label) {
     if (!(label >= 0.0 && label < 64.0)) return -1;
     const int grade = int(label);
     return double(grade) == label ? grade : -1;
 }
 
-/// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0 if
-/// some label is no grade.
+/// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0
+/// if some label is no grade.
 std::int32_t rank_grades(const QueryLabels &label, Index begin, Index end, std::int32_t *levels) {
     std::uint64_t present = 0;
     for (Index t = begin; t < end; ++t) {
@@ -113,7 +114,8 @@ Grouping group_rows(Integers codes, Index n_queries) {
 
 RankedLevels rank_levels(Doubles labels, Integers offsets, Integers order, int n_threads) {
     const auto n_queries = Index(offsets.size()) - 1;
-    RankedLevels result{std::vector<std::int32_t>(labels.size()), std::vector<std::int32_t>(n_queries)};
+    RankedLevels result{std::vector<std::int32_t>(labels.size()),
+                        std::vector<std::int32_t>(n_queries)};
     const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
     const auto is_giant = [&](Index q) {
         return n_threads > 1 && offsets[q + 1] - offsets[q] >= min_parallel_sort;
@@ -135,7 +137,8 @@ std::vector<Index> count_pairs(const Queries &queries) {
     std::vector<Index> pairs(queries.n_queries()), rows_in;
     for (Index q = 0; q < queries.n_queries(); ++q) {
         rows_in.assign(queries.n_levels[q], 0);
-        for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t) ++rows_in[queries.levels[t]];
+        for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t)
+            ++rows_in[queries.levels[t]];
         // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
         Index below = 0;
         for (const Index n : rows_in) {

@@ -27,15 +27,18 @@ struct QueryArrays {
     double u(Index t) const { return row_weight.empty() ? 1.0 : row_weight[t]; }
     double c(Index q) const { return query_weight.empty() ? 1.0 : query_weight[q]; }
     Index row(Index t) const { return order.empty() ? t : order[t]; }
-    std::vector<QueryChunk> chunks(Index n_target) const { return chunk_queries(offsets, n_levels, n_target); }
+    std::vector<QueryChunk> chunks(Index n_target) const {
+        return chunk_queries(offsets, n_levels, n_target);
+    }
 };
 using Queries = QueryArrays<View>;
 
-/// The elements 0 .. n - 1 by key(i) in [0, n_keys), equal keys in their order: calls put(i, place) for each, and
-/// returns the first place of every key, and the end.
+/// The elements 0 .. n - 1 by key(i) in [0, n_keys), equal keys in their order: calls put(i, place)
+/// for each, and returns the first place of every key, and the end.
 template <class Key, class Put>
 std::vector<Index> counting_sort(Index n, Index n_keys, const Key &key, const Put &put) {
-    // One place ahead, so that filling a key leaves its first place where that of the next one belongs.
+    // One place ahead, so that filling a key leaves its first place where that of the next one
+    // belongs.
     std::vector<Index> first(n_keys + 2);
     for (Index i = 0; i < n; ++i) ++first[key(i) + 2];
     for (Index k = 0; k < n_keys; ++k) first[k + 2] += first[k + 1];
@@ -44,7 +47,8 @@ std::vector<Index> counting_sort(Index n, Index n_keys, const Key &key, const Pu
     return first;
 }
 
-/// codes[i] numbers the distinct ids by first appearance; first[c] is the row where code c appears first.
+/// codes[i] numbers the distinct ids by first appearance; first[c] is the row where code c appears
+/// first.
 struct Codes {
     std::vector<Index> codes;
     std::vector<Index> first;
@@ -73,7 +77,8 @@ Grouping group_rows(Integers codes, Index n_queries);
 /// for a query of more than 2³¹ - 1 levels.
 RankedLevels rank_levels(Doubles labels, Integers offsets, Integers order, int n_threads);
 
-/// p_q = number of (i, j) in query q with levels[i] > levels[j]; exact below 4.2·10⁹ rows per query.
+/// p_q = number of (i, j) in query q with levels[i] > levels[j]; exact below 4.2·10⁹ rows per
+/// query.
 std::vector<Index> count_pairs(const Queries &queries);
 
 }  // namespace linrank

@@ -20,8 +20,8 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-/// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
-/// where each level starts, and the end.
+/// Writes the positions of query q to `out` in the order of their levels, within a level as they
+/// came; returns where each level starts, and the end.
 std::vector<Index> sort_by_level(const Queries &queries, Index q, std::span<Index> out) {
     const Index begin = queries.begin(q);
     return counting_sort(queries.length(q), queries.n_levels[q],
@@ -43,7 +43,9 @@ std::size_t total_levels(const Queries &queries) {
     return std::accumulate(queries.n_levels.begin(), queries.n_levels.end(), std::size_t(0));
 }
 
-bool takes_part(const Queries &queries, Index q) { return queries.has_pairs(q) && queries.c(q) > 0.0; }
+bool takes_part(const Queries &queries, Index q) {
+    return queries.has_pairs(q) && queries.c(q) > 0.0;
+}
 
 // ---- the sampler of the paper -----------------------------------------------------------------
 
@@ -61,7 +63,8 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
         for (Index q = 0; q < queries.n_queries(); ++q) {
             if (!takes_part(queries, q)) continue;
             const auto first = Index(rows_.n);
-            const std::vector<Index> starts = sort_by_level(queries, q, rows_.extend(queries.length(q)));
+            const std::vector<Index> starts = sort_by_level(queries, q,
+                                                            rows_.extend(queries.length(q)));
             if (std::ranges::adjacent_find(starts) != starts.end())
                 throw std::invalid_argument("a level has no rows to draw from");
             weights.push_back(queries.c(q));
@@ -99,8 +102,8 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
         std::uint64_t first_start, n_levels;
     };
 
-    /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the low
-    /// half gives one of the k - 1 others.
+    /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the
+    /// low half gives one of the k - 1 others.
     void choose_levels(PendingPair &pair) const {
         const AliasSlot &slot = table_[pair.query.slot];
         const Query &query = queries_[pair.query.choose(slot.threshold, slot.alias)];
@@ -138,7 +141,8 @@ class RejectionSampler final : public PairSampler {
                 has_pairs |= queries.levels[t] != queries.levels[queries.begin(q)];
             }
         }
-        if (!has_pairs) throw std::invalid_argument("no query has two levels, so no draw would be accepted");
+        if (!has_pairs)
+            throw std::invalid_argument("no query has two levels, so no draw would be accepted");
         n_rows_ = to_rows(queries, rows_);
     }
 
@@ -169,8 +173,9 @@ class RejectionSampler final : public PairSampler {
 }  // namespace
 
 std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
-    // With weights every row is there twice: among the losers, whose sums run over the whole query so that any
-    // prefix may be drawn from, and among the winners, whose sums start anew with each level.
+    // With weights every row is there twice: among the losers, whose sums run over the whole query
+    // so that any prefix may be drawn from, and among the winners, whose sums start anew with each
+    // level.
     const bool is_weighted = !queries.row_weight.empty();
     const std::size_t n_rows = (is_weighted ? 2 : 1) * queries.levels.size();
     Filled<Index> rows(n_rows);
@@ -179,12 +184,15 @@ std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
     std::vector<Index> restarts;
     for (Index q = 0; q < queries.n_queries(); ++q) {
         if (!takes_part(queries, q)) continue;
-        const Index losers = Index(rows.n), winners = is_weighted ? losers + queries.length(q) : losers;
+        const Index losers = Index(rows.n), winners = is_weighted ? losers + queries.length(q)
+            : losers;
         const std::span<Index> sorted = rows.extend(queries.length(q));
         const std::vector<Index> starts = sort_by_level(queries, q, sorted);
         if (is_weighted) {
             const std::span<double> u = weights.extend(sorted.size());
-            std::ranges::transform(sorted, u.begin(), [&](Index t) { return queries.row_weight[t]; });
+            std::ranges::transform(sorted, u.begin(), [&](Index t) {
+                return queries.row_weight[t];
+            });
             std::ranges::copy(sorted, rows.extend(sorted.size()).begin());
             std::ranges::copy(u, weights.extend(u.size()).begin());
             restarts.push_back(losers);
@@ -208,7 +216,8 @@ std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
     }
     to_rows(queries, rows);
     const Cells all{rows.view(), cells.view(), cell_weights.view()};
-    return is_weighted ? make_cell_sampler(all, {weights.view(), restarts}) : make_cell_sampler(all);
+    return is_weighted ? make_cell_sampler(all, {weights.view(), restarts})
+        : make_cell_sampler(all);
 }
 
 std::unique_ptr<PairSampler> make_query_level_sampler(const Queries &queries) {

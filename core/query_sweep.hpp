@@ -4,12 +4,13 @@
 
 namespace linrank {
 
-/// Of the mean of a query's scores from their median, in margins: differences of scores about the mean have
-/// lost digits that count.
+/// Of the mean of a query's scores from their median, in margins: differences of scores about the
+/// mean have lost digits that count.
 inline constexpr double far_away = 16.0;
 
 /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin, and what bounds their rounding:
-/// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with pairs.
+/// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with
+/// pairs.
 struct PairMoments {
     double violations = 0, slacks = 0, squares = 0;
     double spread = 0, square_spread = 0, largest = 0, n_active = 0;
@@ -47,13 +48,16 @@ struct PairTotals : PairSums {
 class QuerySweep {
 protected:
     QuerySweep(PairPoint &point, Index q)
-        : problem_(point.problem_), loss_(point.loss_), q_(q), begin_(problem_.begin(q)), n_(problem_.length(q)),
-          c_(problem_.c(q)), order_(point.order_.data() + begin_), level_(point.level_.data() + begin_),
+        : problem_(point.problem_), loss_(point.loss_), q_(q), begin_(problem_.begin(q)),
+            n_(problem_.length(q)),
+          c_(problem_.c(q)), order_(point.order_.data() + begin_),
+              level_(point.level_.data() + begin_),
           place_(point.place_.empty() ? nullptr : point.place_.data() + begin_),
-          degree_(point.degree_.data() + begin_), gradient_(point.gradient.data() + begin_), point_(point) {}
+          degree_(point.degree_.data() + begin_), gradient_(point.gradient.data() + begin_),
+              point_(point) {}
 
-    /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of all slopes
-    /// together (2-norm, squared).
+    /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of
+    /// all slopes together (2-norm, squared).
     struct Errors {
         double slacks = 0, duals = 0, squares = 0, slopes = 0;
     };
@@ -76,7 +80,8 @@ protected:
         return w;
     }
 
-    /// The sums of the query, by sweep_margin(margin, is_inner) and errors(moments, margin) of a sweep.
+    /// The sums of the query, by sweep_margin(margin, is_inner) and errors(moments, margin) of a
+    /// sweep.
     template <class Sweep>
     PairTotals sum_margins(Sweep &sweep) const {
         const PairMoments m = sweep.sweep_margin(1.0, false);
@@ -96,14 +101,16 @@ protected:
             const double inner_margin = 1.0 - loss_.epsilon;
             const PairMoments inside = sweep.sweep_margin(inner_margin, true);
             const Errors inner_error = sweep.errors(inside, inner_margin);
-            // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
-            // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
+            // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε
+            // is at most ε/2 below the hinge. Without that limit, doubled for rounding, a step far
+            // out looks like progress.
             const double least = std::max(0.0, slacks - loss_.epsilon * m.violations);
             const double half = 0.5 / loss_.epsilon;
             sums.value = std::max(least, half * (m.squares - inside.squares));
             sums.inner_slacks = std::max(0.0, inside.slacks);
             sums.total_curvature = m.violations - inside.violations;
-            // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.
+            // No loss of a pair is steeper than the hinge: moving the scores costs no more than of
+            // slacks.
             sums.value_error = half * (error.squares + inner_error.squares) + error.slacks;
             sums.dual_error = error.duals + inner_error.duals;
             sums.squared_error = 2.0 * half * half * (error.slopes + inner_error.slopes);
@@ -111,13 +118,15 @@ protected:
         return sums;
     }
 
-    // With μ the unit roundoff, sums over a window are differences of two running sums of at most n terms:
-    // (4n + 4)μ S for both γ of a row, S = Σu|s|, and (4n + 4)μ U for its l, U = Σu; but l is exact where pairs
-    // are counted, and γ of a row without a violated pair an exact 0. What is made of them adds a few μ times
-    // the numbers themselves, sums over the rows nμ times; a difference of gains, |g_j - g_i| = ±(g_j - g_i),
-    // is at most twice the largest. With r = 1 + |s|, all of that is below 10(n + 2)μ times
+    // With μ the unit roundoff, sums over a window are differences of two running sums of at most n
+    // terms: (4n + 4)μ S for both γ of a row, S = Σu|s|, and (4n + 4)μ U for its l, U = Σu; but l
+    // is exact where pairs are counted, and γ of a row without a violated pair an exact 0. What is
+    // made of them adds a few μ times the numbers themselves, sums over the rows nμ times; a
+    // difference of gains, |g_j - g_i| = ±(g_j - g_i), is at most twice the largest. With r = 1 +
+    // |s|, all of that is below 10(n + 2)μ times
     //
-    //   slacks: Σ (d + c u U) r,   slopes: d r + c u (S + U r),   squares: Σ r (d r + c u (S + U r)).
+    //   slacks: Σ (d + c u U) r,   slopes: d r + c u (S + U r),   squares: Σ r (d r + c u (S + U
+    // r)).
     //
     // The scores s, about their median and with the absolute sum given, are those of row(t).
     template <class Row>
@@ -128,12 +137,14 @@ protected:
         if (is_counted()) {
             const double slope = unit * (m.largest + c_ * sum);
             return {unit * m.spread, unit * m.spread,
-                    unit * (m.square_spread + c_ * sum * (m.n_active + sum)), m.n_active * slope * slope};
+                    unit * (m.square_spread + c_ * sum * (m.n_active + sum)),
+                        m.n_active * slope * slope};
         }
         double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
         for (Index i = 0; i < n_; ++i) {
             weight += u(i);
-            if (!problem_.gain.empty()) gain = std::max(gain, 2.0 * std::abs(problem_.gain[begin_ + i]));
+            if (!problem_.gain.empty())
+                gain = std::max(gain, 2.0 * std::abs(problem_.gain[begin_ + i]));
         }
         const double loose = c_ * gain * weight, near = c_ * gain * sum;
         Errors error{unit * m.spread, 0, unit * m.square_spread, 0};
@@ -153,7 +164,8 @@ protected:
     const PairLoss loss_;
     const Index q_, begin_, n_;
     const double c_;
-    std::int32_t *const order_, *const level_, *const place_;  // place_ is null where nothing asks for it
+    // place_ is null where nothing asks for it
+    std::int32_t *const order_, *const level_, *const place_;
     double *const degree_, *const gradient_;
 
 private:

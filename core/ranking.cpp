@@ -10,7 +10,8 @@ std::int32_t size_of(const Queries &queries, Index q) {
 }
 
 /// The places of `n` positions from `begin` on, by descending score; equal scores keep their order.
-void sort_places(const Queries &queries, Doubles scores, Index begin, std::int32_t n, RankScratch &scratch) {
+void sort_places(const Queries &queries, Doubles scores, Index begin, std::int32_t n,
+                 RankScratch &scratch) {
     scratch.negative.resize(n);
     scratch.order.resize(n);
     for (std::int32_t i = 0; i < n; ++i) scratch.negative[i] = -scores[queries.row(begin + i)];
@@ -18,7 +19,8 @@ void sort_places(const Queries &queries, Doubles scores, Index begin, std::int32
 }
 
 /// The places [first, last) of equal scores, by the rule for ties.
-void break_ties(const RankInput &in, Index begin, Ties ties, std::int32_t *first, std::int32_t *last) {
+void break_ties(const RankInput &in, Index begin, Ties ties, std::int32_t *first,
+                std::int32_t *last) {
     const auto id = [&](std::int32_t place) {
         const Index row = in.row(begin + place);
         return in.docid.empty() ? row : in.docid[row];
@@ -72,11 +74,13 @@ void rank_query(const RankInput &in, Index q, Ties ties, RankScratch &scratch, R
     fill_levels(in, q, out);
 }
 
-void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads, std::span<Index> ranks) {
+void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads,
+                          std::span<Index> ranks) {
     for_each_query<RankScratch>(queries.offsets, n_threads, [&](Index q, RankScratch &scratch) {
         const std::int32_t n = size_of(queries, q);
         sort_places(queries, scores, queries.begin(q), n, scratch);
-        for (std::int32_t i = 0; i < n; ++i) ranks[queries.row(queries.begin(q) + scratch.order[i])] = i + 1;
+        for (std::int32_t i = 0; i < n; ++i)
+            ranks[queries.row(queries.begin(q) + scratch.order[i])] = i + 1;
     });
 }
 

@@ -14,8 +14,8 @@ enum class Ties {
     docid,        // the row with the larger document id (trec_eval)
 };
 
-/// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
-/// group of equal scores: they count among the rows to be found and have no rank.
+/// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as
+/// one group of equal scores: they count among the rows to be found and have no rank.
 struct RankedQuery {
     std::vector<std::int32_t> level;      // level by rank
     std::vector<std::int32_t> score_end;  // ends of the groups of equal scores, ascending
@@ -31,13 +31,14 @@ struct RankedQuery {
 
 /// Memory of a ranking, kept between queries.
 struct RankScratch {
-    std::vector<double> negative;     // scores by place in the query: ascending numbers are descending scores
+    // scores by place in the query: ascending numbers are descending scores
+    std::vector<double> negative;
     std::vector<std::int32_t> order;  // places by rank
     SortScratch sort;
 };
 
-/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No score
-/// is NaN.
+/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No
+/// score is NaN.
 struct RankInput : Queries {
     Doubles labels = {};
     Doubles scores = {};
@@ -50,6 +51,7 @@ struct RankInput : Queries {
 void rank_query(const RankInput &input, Index q, Ties ties, RankScratch &scratch, RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
-void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads, std::span<Index> ranks);
+void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads,
+                          std::span<Index> ranks);
 
 }  // namespace linrank

@@ -14,8 +14,8 @@ struct DenseRows {
     Index n_columns;
 };
 
-/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]). 32 bits are enough for a column:
-/// the weights of 2^31 of them would take 16 GB.
+/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]). 32 bits are enough
+/// for a column: the weights of 2^31 of them would take 16 GB.
 template <class Value>
 struct CsrRows {
     using value_type = Value;
@@ -51,7 +51,8 @@ Index first_entry(const CsrRows<Value> &rows, Index i) { return rows.offsets[i];
 /// Numbers of the type of a matrix.
 using Values = std::variant<std::vector<float>, std::vector<double>>;
 
-/// Calls visit(column, value) for the entries of row i that are stored, in the order in which they are.
+/// Calls visit(column, value) for the entries of row i that are stored, in the order in which they
+/// are.
 template <class Value, class Visit>
 void for_each_entry(const DenseRows<Value> &rows, Index i, const Visit &visit) {
     for (Index c = 0; c < rows.n_columns; ++c) visit(c, rows.values[i * rows.stride + c]);
@@ -79,10 +80,23 @@ struct RowPair {
     Index winner, loser;
 };
 
+/// Copies span order[0], then order[1], ... to `to`; span i is the elements offsets[i] to offsets[i
+/// + 1] of `from`, each of `width` bytes. All indices have been checked.
+inline void gather_spans(const std::uint8_t *from, std::size_t width, Integers offsets,
+                         Integers order, std::uint8_t *to) {
+    for (const Index i : order) {
+        const auto row = std::size_t(i);
+        const auto begin = std::size_t(offsets[row]) * width;
+        const auto n_bytes = std::size_t(offsets[row + 1] - offsets[row]) * width;
+        if (n_bytes > 0) std::memcpy(to, from + begin, n_bytes);
+        to += n_bytes;
+    }
+}
+
 // The checks that a matrix passes once, when it enters.
 
-/// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first n_checked rows are
-/// known to be: an earlier view has checked them, and nobody has changed them.
+/// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first
+/// n_checked rows are known to be: an earlier view has checked them, and nobody has changed them.
 void check_csr(std::size_t n_values, Levels columns, Integers offsets,
                Index n_columns, Index n_checked);
 

@@ -44,7 +44,8 @@ struct ByScore {
 struct ByBits {
     const double *scores;
     bool operator()(std::int32_t i, std::int32_t j) const {
-        const auto a = ordered_bits<std::uint64_t>(scores[i]), b = ordered_bits<std::uint64_t>(scores[j]);
+        const auto a = ordered_bits<std::uint64_t>(scores[i]),
+            b = ordered_bits<std::uint64_t>(scores[j]);
         return a < b || (a == b && i < j);
     }
 };
@@ -67,8 +68,9 @@ bool insertion_sort(const Before &before, Index n, T *order, Index budget) {
     return true;
 }
 
-/// Buckets of equal width, fewer than one score a bucket, then insertion: a single pass where a radix sort takes
-/// four. False where scores crowd in few buckets, or one of them or their range is not finite.
+/// Buckets of equal width, fewer than one score a bucket, then insertion: a single pass where a
+/// radix sort takes four. False where scores crowd in few buckets, or one of them or their range is
+/// not finite.
 bool sort_by_buckets(const double *scores, Index n, std::int32_t *order, SortScratch &scratch) {
     const Index n_buckets = 4 * n;
     double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0.0;
@@ -82,8 +84,9 @@ bool sort_by_buckets(const double *scores, Index n, std::int32_t *order, SortScr
     scratch.rows.resize(n);
     scratch.bucket.resize(n);
     scratch.start.assign(n_buckets + 1, 0);
-    // Rounding never turns two scores around, so that a bucket holds none that belongs before an earlier
-    // one; that of the highest score may exceed the last by one unit of rounding, not by a bucket.
+    // Rounding never turns two scores around, so that a bucket holds none that belongs before an
+    // earlier one; that of the highest score may exceed the last by one unit of rounding, not by a
+    // bucket.
     for (Index i = 0; i < n; ++i) {
         scratch.bucket[i] = std::int32_t((scores[i] - low) * scale);
         ++scratch.start[scratch.bucket[i] + 1];
@@ -91,7 +94,9 @@ bool sort_by_buckets(const double *scores, Index n, std::int32_t *order, SortScr
     std::partial_sum(scratch.start.begin(), scratch.start.end(), scratch.start.begin());
     for (Index i = 0; i < n; ++i)
         scratch.rows[scratch.start[scratch.bucket[i]]++] = {scores[i], std::int32_t(i)};
-    const auto before = [](const SortScratch::Row &a, const SortScratch::Row &b) { return a.score < b.score; };
+    const auto before = [](const SortScratch::Row &a, const SortScratch::Row &b) {
+        return a.score < b.score;
+    };
     if (!insertion_sort(before, n, scratch.rows.data(), 4 * n + 64)) return false;
     for (Index t = 0; t < n; ++t) order[t] = scratch.rows[t].index;
     return true;
@@ -112,7 +117,8 @@ void order_keys(const double *scores, std::span<const std::uint64_t> keys, std::
 
 }  // namespace
 
-void sort_scores(const double *scores, Index n, const std::int32_t *guess, std::int32_t *order, SortScratch &scratch) {
+void sort_scores(const double *scores, Index n, const std::int32_t *guess, std::int32_t *order,
+                 SortScratch &scratch) {
     constexpr Index longest_in_cache = 1 << 13;  // beyond it the buckets leave the cache
     if (guess) {
         std::copy(guess, guess + n, order);
@@ -128,8 +134,9 @@ void sort_scores(const double *scores, Index n, const std::int32_t *guess, std::
     order_keys(scores, scratch.keys, order);
 }
 
-// Keys are cut into buckets of about equal size, which threads sort side by side: a key holds its score, so that
-// nothing looks at the scores, out of cache and in random order, until rows equal as floats are left.
+// Keys are cut into buckets of about equal size, which threads sort side by side: a key holds its
+// score, so that nothing looks at the scores, out of cache and in random order, until rows equal as
+// floats are left.
 void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, int n_threads) {
     constexpr Index n_parts = 16, n_buckets = 64, n_samples = 32 * n_buckets;
     PageArray<std::uint64_t> keys(n, huge_pages), sorted(n, huge_pages);
@@ -139,7 +146,8 @@ void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, in
     std::array<std::uint64_t, n_samples> sample;
     for (Index k = 0; k < n_samples; ++k) sample[k] = n > 0 ? keys[n * k / n_samples] >> 32 : 0;
     std::ranges::sort(sample);
-    std::array<std::uint64_t, n_buckets - 1> bounds;  // of scores as floats: equal ones share a bucket
+    // of scores as floats: equal ones share a bucket
+    std::array<std::uint64_t, n_buckets - 1> bounds;
     for (Index b = 1; b < n_buckets; ++b) bounds[b - 1] = sample[b * n_samples / n_buckets];
     const auto bucket_of = [&](std::uint64_t key) {  // without a branch
         Index bucket = 0;
@@ -147,7 +155,8 @@ void sort_scores_parallel(const double *scores, Index n, std::int32_t *order, in
             bucket += bounds[bucket + half - 1] <= key >> 32 ? half : 0;
         return bucket;
     };
-    // Where the keys of each part go: bucket by bucket, and part by part in each, so that they stay by index.
+    // Where the keys of each part go: bucket by bucket, and part by part in each, so that they stay
+    // by index.
     std::array<std::array<Index, n_buckets>, n_parts> place{};
     for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
         for (Index t = first; t < last; ++t) ++place[part][bucket_of(keys[t])];

@@ -100,7 +100,8 @@ std::optional<Fault> Reader::read(std::string_view block) {
 }
 
 Table Reader::take() {
-    index = {};  // of the ids of the table
+    for (Index q = 0; q < ids.size(); ++q) table.query_ids.push(ids[q]);
+    ids = {};
     n_lines = 0;
     return std::exchange(table, {});
 }
@@ -116,25 +117,14 @@ std::optional<std::string> Reader::read_line(std::string_view line) {
     const bool is_run = kind == Kind::run;
     if (auto message = read_value(words[is_run ? 4 : 3], is_run ? "score" : "relevance", value))
         return message;
-    table.query.push_back(query_of(words[0]));
+    // Lines of one query mostly come together.
+    const bool is_last = !table.query.empty() && ids[table.query.back()] == words[0];
+    table.query.push_back(is_last ? table.query.back() : ids.number(words[0]));
     table.documents.push(words[2]);
     table.value.push_back(value);
     table.line.push_back(n_lines);
     if (is_run && table.line.size() == 1) table.tag = words[5];
     return {};
-}
-
-Index Reader::query_of(std::string_view id) {
-    const Words ids = table.query_ids.view();
-    // Lines of one query mostly come together.
-    if (!table.query.empty() && ids[table.query.back()] == id) return table.query.back();
-    const Index known = index.find(hash_of(0, id), [&](Index q) { return ids[q] == id; });
-    if (known >= 0) return known;
-    index.reserve([&](Index q) { return hash_of(0, ids[q]); });
-    const Index number = ids.size();
-    table.query_ids.push(id);
-    index.insert(hash_of(0, id));
-    return number;
 }
 
 // ---- documents of a query ---------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // TREC files: judgments `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
 #pragma once
 
-#include "hash_index.hpp"
+#include "svmlight.hpp"
 
 namespace linrank::trec {
 
@@ -62,10 +62,9 @@ private:
     Kind kind;
     Table table;
     Index n_lines = 0;
-    HashIndex<std::uint64_t> index;  // of the query ids
+    svmlight::QueryTable ids;
 
     std::optional<std::string> read_line(std::string_view line);
-    Index query_of(std::string_view id);
 };
 
 /// The rows of a file by (query, document).
