@@ -68,9 +68,7 @@ std::vector<Index> ranks(std::vector<double> scores, Integers offsets, OptionalO
                          int n_threads) {
     const Queries queries = ordered_queries(offsets, order, scores.size());
     check_not_nan(scores, "a score");
-    std::vector<Index> found(scores.size());
-    ranks_within_queries(queries, scores, n_threads, found);
-    return found;
+    return ranks_within_queries(queries, scores, n_threads);
 }
 
 }  // namespace

@@ -82,10 +82,9 @@ auto hessian_product_of(const Rows &rows, OptionalOrder order, const PairPoint &
     const Positions x = positions(rows, order);
     require_length(point.gradient, x.n, "the point");
     require_length(v, n_columns(rows), "v");
-    std::vector<double> out(v.size());
     PageArray<double> image(point.gradient.size(), huge_pages);
-    hessian_product(x, point, v, out, {image.data(), image.size()}, n_threads);
-    return std::tuple(std::move(out), std::move(image));
+    auto product = hessian_product(x, point, v, {image.data(), image.size()}, n_threads);
+    return std::tuple(std::move(product), std::move(image));
 }
 
 void bind_queries(nb::module_ &m) {

@@ -25,30 +25,7 @@ PageArray<double> scores(const Rows &rows, Doubles w, OptionalOrder order, int n
 }
 
 std::vector<double> gradient(const Rows &rows, Doubles r, OptionalOrder order, int n_threads) {
-    const Positions x = positions(rows, order);
-    require_length(r, x.n, "r");
-    return filled(std::vector<double>(n_columns(rows)), [&](auto out) {
-        multiply_transposed(x, r, out, n_threads);
-    });
-}
-
-std::optional<std::vector<double>> cholesky_factor_of(Doubles matrix, Index n) {
-    check_square(matrix, n, "matrix");
-    std::vector<double> factor = copy_of(matrix);
-    return cholesky_factor(factor, n) ? std::optional(std::move(factor)) : std::nullopt;
-}
-
-std::vector<double> cholesky_solution(Doubles factor, Index n, Doubles b) {
-    check_square(factor, n, "factor");
-    require_length(b, n, "b");
-    return filled(copy_of(b), [&](auto x) { cholesky_solve(factor, n, x); });
-}
-
-PageArray<double> sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
-    require_length(y, std::ssize(x), "y");
-    return filled(PageArray<double>(x.size(), huge_pages), [&](auto out) {
-        add_scaled(x, a, y, out, n_threads);
-    });
+    return multiply_transposed(positions(rows, order), r, n_threads);
 }
 
 // ---- curves -----------------------------------------------------------------------------------
@@ -68,9 +45,7 @@ Values curve_columns(const Curves &curves, const Rows &rows, int n_threads) {
 }
 
 std::vector<double> curve_sums(const Curves &curves, const Rows &rows, int n_threads) {
-    return filled(std::vector<double>(n_rows(rows)), [&](auto out) {
-        sum_curves(rows, checked(curves, rows), out, n_threads);
-    });
+    return sum_curves(rows, checked(curves, rows), n_threads);
 }
 
 /// Dense rows, and the piece of each function that every one of them is in.
@@ -96,19 +71,14 @@ std::vector<double> piece_scores(const Pieces &at, Doubles values, Doubles slope
     checked(curves, at.rows);
     require_length(lines, curves.size(), "lines");
     const Positions x = positions(at.rows, order);
-    return filled(std::vector<double>(x.n), [&](auto out) {
-        sum_pieces(x, curves, at.pieces.data(), lines, out, n_threads);
-    });
+    return sum_pieces(x, curves, at.pieces.data(), lines, n_threads);
 }
 
 std::vector<double> piece_slopes(const Pieces &at, Doubles r, OptionalOrder order, int n_threads) {
     const Curves &curves = checked(at.curves, at.rows);
     const Positions x = positions(at.rows, order);
     require_length(r, x.n, "r");
-    return filled(std::vector<double>(2 * curves.values.size() + curves.feature.size()),
-                  [&](auto out) {
-        add_pieces(x, curves, at.pieces.data(), r, out, n_threads);
-    });
+    return add_pieces(x, curves, at.pieces.data(), r, n_threads);
 }
 
 void bind_curves(nb::module_ &m) {
@@ -144,56 +114,22 @@ KernelFunction kernel_function(KernelKind kind, double gamma, int degree, double
     return {kind, gamma, degree, coef0};
 }
 
-void check_columns(const Rows &a, const Rows &b) {
-    if (n_columns(a) != n_columns(b))
-        throw std::invalid_argument("rows of " + std::to_string(n_columns(a)) + " and of " +
-                                    std::to_string(n_columns(b)) + " columns have no kernel");
-}
-
-PageArray<double> kernel_matrix_of(const KernelFunction &f, const Rows &a, const Rows &b,
-                                   int n_threads) {
-    check_columns(a, b);
-    const Index n_a = n_rows(a), n_b = n_rows(b);
-    // their product may overflow
-    if (n_b > 0 && n_a > (Index(1) << 56) / n_b) throw std::bad_alloc();
-    return filled(PageArray<double>(n_a * n_b, huge_pages), [&](auto out) {
-        kernel_matrix(f, a, b, out, n_threads);
-    });
-}
-
-std::vector<double> kernel_product_of(const KernelFunction &f, const Rows &a, const Rows &b,
-                                      Doubles v, int n_threads) {
-    check_columns(a, b);
-    require_length(v, n_rows(b), "v");
-    return filled(std::vector<double>(n_rows(a)), [&](auto out) {
-        kernel_product(f, a, b, v, out, n_threads);
-    });
-}
-
-std::vector<double> kernel_diagonal_of(const KernelFunction &f, const Rows &rows, int n_threads) {
-    return filled(std::vector<double>(n_rows(rows)), [&](auto out) {
-        kernel_diagonal(f, rows, out, n_threads);
-    });
-}
-
 std::vector<double> symmetric_product_of(const Matrix<const double> &q, Doubles v, int n_threads) {
     require(q.shape(0) == q.shape(1), "the matrix is not square");
     require(q.shape(0) <= 1 || q.stride(1) == 1, "rows must be contiguous");
     require_length(v, Index(q.shape(0)), "v");
-    return filled(std::vector<double>(v.size()), [&](auto out) {
-        symmetric_product(q.data(), q.stride(0), v, out, n_threads);
-    });
+    return symmetric_product(q.data(), q.stride(0), v, n_threads);
 }
 
 void bind_kernels(nb::module_ &m) {
     nb::class_<KernelFunction>(m, "KernelFunction", "k(a, b) of two rows.");
     def(m, "kernel_function(name, gamma, degree, coef0)", &kernel_function,
         "name: rbf, poly, sigmoid or linear.");
-    def(m, "kernel_matrix(function, a, b, n_threads)", unlocked(&kernel_matrix_of),
+    def(m, "kernel_matrix(function, a, b, n_threads)", unlocked(&kernel_matrix),
         "K(A, B), flattened; half is computed where b is a.");
-    def(m, "kernel_product(function, a, b, v, n_threads)", unlocked(&kernel_product_of),
+    def(m, "kernel_product(function, a, b, v, n_threads)", unlocked(&kernel_product),
         "K(A, B) v without the matrix; half is computed where b is a.");
-    def(m, "kernel_diagonal(function, rows, n_threads)", unlocked(&kernel_diagonal_of),
+    def(m, "kernel_diagonal(function, rows, n_threads)", unlocked(&kernel_diagonal),
         "k(a, a) of every row.");
     def(m, "symmetric_product(q, v, n_threads)", unlocked(&symmetric_product_of),
         "Q v; only the triangle above the diagonal is read.");
@@ -209,10 +145,10 @@ void bind_products(nb::module_ &m) {
         const LongestSums found = longest_sums(rows);
         return std::tuple(found.score, found.slope);
     }, "Terms of the longest sums that scores, and slopes in w, are made of.");
-    def(m, "cholesky_factor(matrix, n)", unlocked(&cholesky_factor_of),
+    def(m, "cholesky_factor(matrix, n)", unlocked(&cholesky_factor),
         "The factor, or None if not positive definite.");
-    def(m, "cholesky_solve(factor, n, b)", unlocked(&cholesky_solution));
-    def(m, "add_scaled(x, a, y, n_threads)", unlocked(&sum_of_scaled), "x + a y.");
+    def(m, "cholesky_solve(factor, n, b)", unlocked(&cholesky_solve));
+    def(m, "add_scaled(x, a, y, n_threads)", unlocked(&add_scaled), "x + a y.");
     def(m, "dot(x, y)", [](Doubles x, Doubles y) {
         require_length(y, std::ssize(x), "y");
         return simd().dot_vectors(std::ssize(x), x.data(), y.data());

@@ -114,14 +114,15 @@ Values map_rows(const Rows &rows, const Curves &curves, int n_threads) {
     }, rows);
 }
 
-void sum_curves(const Rows &rows, const Curves &curves, std::span<double> out, int n_threads) {
+std::vector<double> sum_curves(const Rows &rows, const Curves &curves, int n_threads) {
+    std::vector<double> out(n_rows(rows));
     const std::vector<Piece> table = pieces_of(curves);
-    std::ranges::fill(out, 0.0);
     for_all_positions({rows}, curves, nullptr, n_threads,
                       [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
         const Piece *own = table.data() + curves.offsets[c] + c;
         for (Index k = 0; k < n; ++k) out[at + k] += own[piece(k)](value(k));
     });
+    return out;
 }
 
 void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, int n_threads) {
@@ -132,10 +133,10 @@ void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, i
     });
 }
 
-void sum_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces, Doubles lines,
-                std::span<double> out, int n_threads) {
+std::vector<double> sum_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                               Doubles lines, int n_threads) {
+    std::vector<double> out(x.n);
     const std::vector<Piece> table = pieces_of(curves);
-    std::ranges::fill(out, 0.0);
     for_all_positions<true>(x, curves, pieces, n_threads,
                             [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
         const Piece *own = table.data() + curves.offsets[c] + c;
@@ -146,16 +147,18 @@ void sum_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pi
             z[k] += line * x + own[piece(k)](x);
         }
     });
+    return out;
 }
 
-void add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces, Doubles r,
-                std::span<double> out, int n_threads) {
+std::vector<double> add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                               Doubles r, int n_threads) {
     const Index n_tasks = std::clamp<Index>(x.n / 512, 1, 16);
     const std::vector<Piece> table = pieces_of(curves);
+    const std::size_t size = 2 * table.size() + std::size_t(curves.size());
     std::vector<std::vector<double>> parts(n_tasks);
     for_parts(x.n, n_tasks, n_threads, [&](Index task, Index first, Index last) {
         std::vector<double> &part = parts[task];
-        part.assign(out.size(), 0.0);
+        part.assign(size, 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
         for_each_function<true>(x, curves, pieces, first, last,
                                 [&](Index c, Index at, Index n, const auto &value,
@@ -172,7 +175,7 @@ void add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pi
             lines[c] += line;
         });
     });
-    reduce(parts, out, n_threads);
+    return reduce(parts, size, n_threads);
 }
 
 }  // namespace linrank

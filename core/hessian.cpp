@@ -69,17 +69,15 @@ std::vector<double> long_product(const Positions &x, const PairPoint &point, Ind
                                  std::span<double> image, int n_threads) {
     const Positions own{x.rows, x.order, point.problem().begin(q), point.problem().length(q)};
     PageArray<double> u(own.n, huge_pages);
-    std::vector<double> out(v.size());
     multiply(own, v, image.subspan(own.first, own.n), n_threads);
     point.multiply_long(q, image.data() + own.first, u.data(), n_threads);
-    multiply_transposed(own, u.view(), out, n_threads);
-    return out;
+    return multiply_transposed(own, u.view(), n_threads);
 }
 
 }  // namespace
 
-void hessian_product(const Positions &x, const PairPoint &point, Doubles v, std::span<double> out,
-                     std::span<double> image, int n_threads) {
+std::vector<double> hessian_product(const Positions &x, const PairPoint &point, Doubles v,
+                                    std::span<double> image, int n_threads) {
     const std::vector<QueryChunk> chunks = point.problem().chunks(n_accumulators(x.rows));
     const Index n_chunks = std::ssize(chunks);
     auto totals = parts_of(x.rows, n_chunks, n_threads, [&](const auto &storage, Index k) {
@@ -89,7 +87,7 @@ void hessian_product(const Positions &x, const PairPoint &point, Doubles v, std:
     for (Index k = 0; k < n_chunks; ++k)
         if (chunks[k].is_long)
             totals[k] = long_product(x, point, chunks[k].first, v, image, n_threads);
-    reduce(totals, out, n_threads);
+    return reduce(totals, v.size(), n_threads);
 }
 
 std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads) {

@@ -6,12 +6,12 @@
 
 namespace linrank {
 
-/// out = Xᵀ∇²L(z)X·v and image = X v, in one pass over the rows: the scores of a query, its sweep
+/// Xᵀ∇²L(z)X·v, and image = X v, in one pass over the rows: the scores of a query, its sweep
 /// and the accumulation happen while its rows are in cache. Positions of queries without pairs get
 /// image 0. The image is exact to double, since scores are made of it; the product of dense float32
 /// rows is summed in float32, which is enough for a search direction.
-void hessian_product(const Positions &x, const PairPoint &point, Doubles v,
-                     std::span<double> out, std::span<double> image, int n_threads);
+std::vector<double> hessian_product(const Positions &x, const PairPoint &point, Doubles v,
+                                    std::span<double> image, int n_threads);
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, with sums in the precision of the data.
 std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads);

@@ -1,7 +1,7 @@
 #include "kernel_matrix.hpp"
 
+#include "checks.hpp"
 #include "products.hpp"
-#include "queries.hpp"
 #include "symmetric.hpp"
 
 namespace linrank {
@@ -259,12 +259,13 @@ void for_each_tile(const KernelFunction &f, const Rows &a, const Rows &b, bool s
 }
 
 /// K(A, A) v, each pair computed once.
-void symmetric_product(const KernelFunction &f, const Rows &rows, Doubles v, std::span<double> out,
-                       int n_threads) {
+std::vector<double> symmetric_product(const KernelFunction &f, const Rows &rows, Doubles v,
+                                      int n_threads) {
+    std::vector<double> out;
     const Index n = n_rows(rows);
     const Shape shape(rows, rows);
     with_tiles(rows, rows, [&]<class Of>() {
-        sum_triangle(n, tile_rows, out, n_threads, [&](Index part, Index end, double *total) {
+        out = sum_triangle(n, tile_rows, n_threads, [&](Index part, Index end, double *total) {
             Of tiles(f, rows, rows);
             const auto add_tile = [&](const Tile &t) {
                 double sums[tile_rows] = {};
@@ -284,13 +285,23 @@ void symmetric_product(const KernelFunction &f, const Rows &rows, Doubles v, std
                      add_tile);
         });
     });
+    return out;
+}
+
+void check_columns(const Rows &a, const Rows &b) {
+    if (n_columns(a) != n_columns(b))
+        throw std::invalid_argument("rows of " + std::to_string(n_columns(a)) + " and of " +
+                                    std::to_string(n_columns(b)) + " columns have no kernel");
 }
 
 }  // namespace
 
-void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
-                   int n_threads) {
-    const Index n = n_rows(b);
+PageArray<double> kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b,
+                                int n_threads) {
+    check_columns(a, b);
+    const Index n_a = n_rows(a), n = n_rows(b);
+    if (n > 0 && n_a > (Index(1) << 56) / n) throw std::bad_alloc();  // their product may overflow
+    PageArray<double> out(n_a * n, huge_pages);
     const bool symmetric = &a == &b;
     for_each_tile(f, a, b, symmetric, n_threads, [&](const Tile &t) {
         for (Index r = 0; r < t.n_i; ++r)
@@ -300,20 +311,24 @@ void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::s
             for (Index c = t.from; c < t.n_j; ++c)
                 for (Index r = 0; r < t.n_i; ++r) out[(t.j + c) * n + t.i + r] = t.row(r)[c];
     });
+    return out;
 }
 
-void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubles v,
-                    std::span<double> out, int n_threads) {
-    if (&a == &b) return symmetric_product(f, a, v, out, n_threads);
-    std::fill(out.begin(), out.end(), 0.0);
+std::vector<double> kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubles v,
+                                   int n_threads) {
+    check_columns(a, b);
+    require_length(v, n_rows(b), "v");
+    if (&a == &b) return symmetric_product(f, a, v, n_threads);
+    std::vector<double> out(n_rows(a));
     for_each_tile(f, a, b, false, n_threads, [&](const Tile &t) {
         for (Index r = 0; r < t.n_i; ++r)
             out[t.i + r] += simd().dot_vectors(t.n_j, t.row(r), v.data() + t.j);
     });
+    return out;
 }
 
-void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out,
-                     int n_threads) {
+std::vector<double> kernel_diagonal(const KernelFunction &f, const Rows &rows, int n_threads) {
+    std::vector<double> out(n_rows(rows));
     with_tiles(rows, rows, [&]<class Of>() {
         for_blocks(n_rows(rows), 256, n_threads, [&](Index first, Index last) {
             Of tiles(f, rows, rows);
@@ -328,6 +343,7 @@ void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double
             }
         });
     });
+    return out;
 }
 
 }  // namespace linrank

@@ -1,6 +1,7 @@
 // Kernel matrices K(A, B) and their products with vectors, the matrix in memory or not.
 #pragma once
 
+#include "pages.hpp"
 #include "rows.hpp"
 
 namespace linrank {
@@ -16,19 +17,18 @@ struct KernelFunction {
     double coef0;
 };
 
-// The rows of a and b have the same columns; where they are one object, each pair is computed once.
-// Any number of threads gives the same bits.
+// The rows of a and b have the same columns, else std::invalid_argument; where they are one object,
+// each pair is computed once. Any number of threads gives the same bits.
 
-/// out[i·n_b + j] = k(a_i, b_j).
-void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
-                   int n_threads);
+/// k(a_i, b_j) at [i·n_b + j].
+PageArray<double> kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b,
+                                int n_threads);
 
-/// out[i] = Σ_j k(a_i, b_j) v[j], tile by tile.
-void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubles v,
-                    std::span<double> out, int n_threads);
+/// Σ_j k(a_i, b_j) v[j], tile by tile.
+std::vector<double> kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, Doubles v,
+                                   int n_threads);
 
-/// out[i] = k(a_i, a_i).
-void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out,
-                     int n_threads);
+/// k(a_i, a_i).
+std::vector<double> kernel_diagonal(const KernelFunction &f, const Rows &rows, int n_threads);
 
 }  // namespace linrank

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "checks.hpp"
+
 namespace linrank {
 
 namespace {
@@ -36,15 +38,15 @@ LongestSums longest_sums(const Rows &rows) {
     return {row, n / n_tasks + n_tasks};
 }
 
-void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads) {
-    const Index n = Index(out.size());
-    const Index n_tasks = n > 65536 ? 16 : 1;
-    for_parts(n, n_tasks, n_threads, [&](Index, Index first, Index last) {
-        std::fill(out.begin() + first, out.begin() + last, 0.0);
+std::vector<double> reduce(const std::vector<std::vector<double>> &parts, std::size_t n,
+                           int n_threads) {
+    std::vector<double> out(n);
+    for_parts(Index(n), n > 65536 ? 16 : 1, n_threads, [&](Index, Index first, Index last) {
         for (const auto &part : parts)
             if (!part.empty())
                 for (Index c = first; c < last; ++c) out[c] += part[c];
     });
+    return out;
 }
 
 PaddedSquare::PaddedSquare(Index n_columns) : n(n_columns), padded((n_columns + 15) / 16 * 16) {
@@ -58,8 +60,8 @@ Index PaddedSquare::n_parts() const {
 
 std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &parts, double factor,
                                       int n_threads) const {
-    std::vector<double> total(padded * padded), out(std::size_t(n * n));
-    reduce(parts, total, n_threads);
+    const std::vector<double> total = reduce(parts, std::size_t(padded * padded), n_threads);
+    std::vector<double> out(std::size_t(n * n));
     for (Index r = 0; r < n; ++r)
         for (Index c = r; c < n; ++c)
             out[r * n + c] = out[c * n + r] = factor * total[r * padded + c];
@@ -76,24 +78,28 @@ void multiply(const Positions &x, Doubles w, std::span<double> out, int n_thread
     }, x.rows);
 }
 
-void add_scaled(Doubles x, double a, Doubles y, std::span<double> out, int n_threads) {
-    const Index n = Index(out.size()), n_tasks = n > 65536 ? 64 : 1;
-    for_parts(n, n_tasks, n_threads, [&](Index, Index first, Index last) {
-        for (Index i = first; i < last; ++i)
-            out[i] = x[i] + a * y[i];
+PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads) {
+    require_length(y, std::ssize(x), "y");
+    PageArray<double> out(x.size(), huge_pages);
+    for_parts(std::ssize(x), x.size() > 65536 ? 64 : 1, n_threads,
+              [&](Index, Index first, Index last) {
+        for (Index i = first; i < last; ++i) out[i] = x[i] + a * y[i];
     });
+    return out;
 }
 
-void multiply_transposed(const Positions &x, Doubles r, std::span<double> out, int n_threads) {
+std::vector<double> multiply_transposed(const Positions &x, Doubles r, int n_threads) {
+    require_length(r, x.n, "r");
+    const auto size = std::size_t(n_columns(x.rows));
     const Index n_tasks = std::clamp<Index>(x.n / 512, 1, n_accumulators(x.rows));
-    reduce(parts_of(x.rows, n_tasks, n_threads,
-                    [&]<class Storage>(const Storage &storage, Index task) {
+    return reduce(parts_of(x.rows, n_tasks, n_threads,
+                           [&]<class Storage>(const Storage &storage, Index task) {
         const Index first = x.n * task / n_tasks, last = x.n * (task + 1) / n_tasks;
-        std::vector<double> part(out.size());
+        std::vector<double> part(size);
         RowRange<Storage>(storage, x.order, x.first + first, last - first).add(r.data() + first,
                                                                                part.data());
         return part;
-    }), out, n_threads);
+    }), size, n_threads);
 }
 
 }  // namespace linrank

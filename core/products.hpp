@@ -1,6 +1,7 @@
 // z = X w and g = Xᵀ r for rows taken in the order of their positions.
 #pragma once
 
+#include "pages.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
@@ -9,8 +10,8 @@ namespace linrank {
 /// out[t] = x_{row(t)}·w, sums in double.
 void multiply(const Positions &x, Doubles w, std::span<double> out, int n_threads);
 
-/// out = Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
-void multiply_transposed(const Positions &x, Doubles r, std::span<double> out, int n_threads);
+/// Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
+std::vector<double> multiply_transposed(const Positions &x, Doubles r, int n_threads);
 
 /// The longest sums that products are made of, whatever the order: of a score, and of a slope in w.
 /// With μ the unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
@@ -19,15 +20,16 @@ struct LongestSums {
 };
 LongestSums longest_sums(const Rows &rows);
 
-/// out = x + a·y.
-void add_scaled(Doubles x, double a, Doubles y, std::span<double> out, int n_threads);
+/// x + a·y.
+PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads);
 
 /// How many accumulators of n_columns numbers a reduction may use: enough to share the work, never
 /// much memory beside the matrix. Depends on the data only.
 Index n_accumulators(const Rows &rows);
 
-/// out[c] = Σ_k parts[k][c], in order of k.
-void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
+/// Σ_k parts[k][c] for each of the n places c, in order of k.
+std::vector<double> reduce(const std::vector<std::vector<double>> &parts, std::size_t n,
+                           int n_threads);
 
 /// part(storage, k) of the tasks k < n, one vector each.
 template <class Part>
@@ -44,8 +46,8 @@ std::vector<std::vector<double>> parts_of(const Rows &rows, Index n, int n_threa
 /// may leave less than nothing.
 template <class Part>
 std::vector<double> sum_diagonal(const Rows &rows, Index n, int n_threads, const Part &part) {
-    std::vector<double> out(n_columns(rows));
-    reduce(parts_of(rows, n, n_threads, part), out, n_threads);
+    std::vector<double> out = reduce(parts_of(rows, n, n_threads, part), n_columns(rows),
+                                     n_threads);
     for (double &d : out) d = std::max(d, 0.0);
     return out;
 }

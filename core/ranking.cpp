@@ -74,14 +74,15 @@ void rank_query(const RankInput &in, Index q, Ties ties, RankScratch &scratch, R
     fill_levels(in, q, out);
 }
 
-void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads,
-                          std::span<Index> ranks) {
+std::vector<Index> ranks_within_queries(const Queries &queries, Doubles scores, int n_threads) {
+    std::vector<Index> ranks(scores.size());
     for_each_query<RankScratch>(queries.offsets, n_threads, [&](Index q, RankScratch &scratch) {
         const std::int32_t n = size_of(queries, q);
         sort_places(queries, scores, queries.begin(q), n, scratch);
         for (std::int32_t i = 0; i < n; ++i)
             ranks[queries.row(queries.begin(q) + scratch.order[i])] = i + 1;
     });
+    return ranks;
 }
 
 }  // namespace linrank

@@ -51,7 +51,6 @@ struct RankInput : Queries {
 void rank_query(const RankInput &input, Index q, Ties ties, RankScratch &scratch, RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
-void ranks_within_queries(const Queries &queries, Doubles scores, int n_threads,
-                          std::span<Index> ranks);
+std::vector<Index> ranks_within_queries(const Queries &queries, Doubles scores, int n_threads);
 
 }  // namespace linrank

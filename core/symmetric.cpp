@@ -1,6 +1,6 @@
 #include "symmetric.hpp"
 
-#include "parallel.hpp"
+#include "checks.hpp"
 #include "simd.hpp"
 
 namespace linrank {
@@ -20,27 +20,24 @@ std::vector<Index> triangle_parts(Index n, Index step) {
     return first;
 }
 
-void sum_triangle(Index n, Index step, std::span<double> out, int n_threads,
-                  const std::function<void(Index, Index, double *)> &add) {
+std::vector<double> sum_triangle(Index n, Index step, int n_threads,
+                                 const std::function<void(Index, Index, double *)> &add) {
     const std::vector<Index> first = triangle_parts(n, step);
     std::vector<std::vector<double>> totals(first.size() - 1);
-    parallel_for(Index(totals.size()), n_threads, [&](Index t) {
-        auto &total = totals[t];
-        total.assign(n - first[t], 0.0);
-        add(first[t], first[t + 1], total.data());
+    parallel_for(std::ssize(totals), n_threads, [&](Index t) {
+        totals[t].assign(n - first[t], 0.0);
+        add(first[t], first[t + 1], totals[t].data());
     });
-    std::fill(out.begin(), out.end(), 0.0);
-    for (std::size_t t = 0; t < totals.size(); ++t) {
-        double *to = out.data() + first[t];
-        for (std::size_t i = 0; i < totals[t].size(); ++i) to[i] += totals[t][i];
-    }
+    std::vector<double> out(n);
+    for (std::size_t t = 0; t < totals.size(); ++t)
+        for (std::size_t i = 0; i < totals[t].size(); ++i) out[first[t] + i] += totals[t][i];
+    return out;
 }
 
-void symmetric_product(const double *q, Index stride, Doubles v,
-                       std::span<double> out, int n_threads) {
-    const Index n = Index(v.size());
+std::vector<double> symmetric_product(const double *q, Index stride, Doubles v, int n_threads) {
+    const Index n = std::ssize(v);
     constexpr Index step = 8;
-    sum_triangle(n, step, out, n_threads, [&](Index first, Index last, double *total) {
+    return sum_triangle(n, step, n_threads, [&](Index first, Index last, double *total) {
         for (Index i = first; i < last; i += step) {
             const Index n_rows = std::min(step, last - i), next = i + n_rows;
             double sums[step] = {};
@@ -61,7 +58,8 @@ void symmetric_product(const double *q, Index stride, Doubles v,
 }
 
 // Row by row: both vectors of every inner product are contiguous.
-bool cholesky_factor(std::span<double> matrix, Index n) {
+std::optional<std::vector<double>> cholesky_factor(std::vector<double> matrix, Index n) {
+    check_square(matrix, n, "matrix");
     const auto dot = simd().dot_vectors;
     for (Index i = 0; i < n; ++i) {
         double *row = matrix.data() + i * n;
@@ -70,13 +68,15 @@ bool cholesky_factor(std::span<double> matrix, Index n) {
             row[j] = (row[j] - dot(j, row, other)) / other[j];
         }
         const double pivot = row[i] - dot(i, row, row);
-        if (!(pivot > 1e-14 * row[i])) return false;
+        if (!(pivot > 1e-14 * row[i])) return std::nullopt;
         row[i] = std::sqrt(pivot);
     }
-    return true;
+    return matrix;
 }
 
-void cholesky_solve(Doubles factor, Index n, std::span<double> b) {
+std::vector<double> cholesky_solve(Doubles factor, Index n, std::vector<double> b) {
+    check_square(factor, n, "factor");
+    require_length(b, n, "b");
     for (Index i = 0; i < n; ++i) {
         const double *row = factor.data() + i * n;
         b[i] = (b[i] - simd().dot_vectors(i, row, b.data())) / row[i];
@@ -86,6 +86,7 @@ void cholesky_solve(Doubles factor, Index n, std::span<double> b) {
         const double x = b[i] /= row[i];
         for (Index j = 0; j < i; ++j) b[j] -= x * row[j];
     }
+    return b;
 }
 
 }  // namespace linrank

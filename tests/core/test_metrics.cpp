@@ -202,8 +202,7 @@ void rows_behind_the_list_have_no_rank() {
 
 void ranks_are_a_permutation_of_each_query() {
     const Problem p = random_problem(11, 500, 5, 10);
-    std::vector<std::int64_t> ranks(p.labels.size());
-    ranks_within_queries(p.input(), p.scores, 3, ranks);
+    const auto ranks = ranks_within_queries(p.input(), p.scores, 3);
     for (std::size_t q = 0; q < p.n_levels.size(); ++q) {
         std::vector<bool> seen(static_cast<std::size_t>(p.offsets[q + 1] - p.offsets[q]), false);
         for (std::int64_t t = p.offsets[q]; t < p.offsets[q + 1]; ++t) {
