@@ -129,7 +129,7 @@ def evaluate_queries(
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
         n_ranked,
         [_kernel(m, chosen, y_max) for m in kernels],
-        _core.Ties[chosen.ties],
+        chosen.ties,
         "pairs" in counted,
         not counted.isdisjoint(("dominating", "dominated")),
         _threads(n_jobs, len(labels)),
@@ -225,10 +225,10 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
 
     empty = choose("empty", chosen.empty)
     return _core.Measure(
-        kind=_core.Kind[measure.kernel],
+        kind=measure.kernel,
         k=choose("k", 0),
-        gain=_core.Gain[choose("gain", chosen.gain)],
-        discount=_core.Discount[choose("discount", chosen.discount)],
+        gain=choose("gain", chosen.gain),
+        discount=choose("discount", chosen.discount),
         relevant_from=float(choose("rel", chosen.relevant_from)),
         y_max=float(choose("y_max", y_max)),
         empty=float("nan") if empty == "skip" else float(empty),

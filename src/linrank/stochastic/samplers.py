@@ -175,7 +175,8 @@ def _rejection(pairs: Pairs, kept: Array | None) -> PairSampler:
             f"p = {n_pairs} pairs of {n_rows} rows, more than {_MOST_DRAWS:g}; use "
             "sampling='pairs', the same distribution at a fixed cost"
         )
-    build = partial(_core.rejection_sampler, *queries.arrays, kept)
+    weight = None if kept is None else kept.astype(np.float64)
+    build = partial(_core.rejection_sampler, *queries.arrays, weight)
     return PairSampler(build, "rejection", pairs, float(n_pairs), n_pairs, float(n_pairs))
 
 
