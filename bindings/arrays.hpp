@@ -1,80 +1,103 @@
-// Arrays of Python as the core sees them: types, checks, ownership. Only this folder knows Python.
+// Functions of the core for Python: arguments, results, and the lock. Only this folder knows
+// Python.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
-#include <memory>
-#include <stdexcept>
-#include <string>
+#include <functional>
 #include <tuple>
 
+#include "checks.hpp"
 #include "pages.hpp"
-#include "products.hpp"
-#include "queries.hpp"
-#include "ranking.hpp"
+#include "rows.hpp"
 
 namespace nb = nanobind;
 using namespace linrank;
 
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Writable = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-using Doubles = Vector<double>;
-using Integers = Vector<std::int64_t>;
-using Levels32 = Vector<std::int32_t>;
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 using OptionalDoubles = std::optional<Doubles>;
-using OptionalOrder = std::optional<Integers>;
+using OptionalOrder = std::optional<Order>;
 
-// ---- functions --------------------------------------------------------------------------------
+// ---- arguments --------------------------------------------------------------------------------
 
-template <class F>
-struct Signature : Signature<decltype(&F::operator())> {};
-template <class R, class... Args>
-struct Signature<R (*)(Args...)> {
-    template <std::size_t k>
-    using Argument = std::tuple_element_t<k, std::tuple<Args...>>;
-};
-template <class C, class R, class... Args>
-struct Signature<R (C::*)(Args...) const> : Signature<R (*)(Args...)> {};
-
-/// An argument of type T. Arrays are taken as they are: a copy is a decision made in Python. What is
-/// optional, or a pointer, may be None.
+/// What Python gives for a parameter of type T, and what a function gets of it.
 template <class T>
-auto argument(const char *name) {
-    using Plain = std::decay_t<T>;
-    if constexpr (requires { typename Plain::Scalar; }) return nb::arg(name).noconvert();
-    else if constexpr (requires(Plain value) { value.has_value(); }) return nb::arg(name).noconvert().none();
-    else if constexpr (std::is_pointer_v<Plain>) return nb::arg(name).none();
-    else return nb::arg(name);
+struct Parameter {
+    using Given = T;
+    static T &&of(std::remove_reference_t<T> &given) { return static_cast<T &&>(given); }
+};
+
+/// A view of an array, which is taken as it is: a copy is a decision made in Python.
+template <class T>
+struct Parameter<std::span<T>> {
+    using Given = Vector<T>;
+    static std::span<T> of(const Given &a) { return {a.data(), a.shape(0)}; }
+};
+
+/// A copy of an array. What has been checked may be written to by another thread of Python once the
+/// GIL is let go, and then lead out of bounds. So arrays of indices come from linrank itself, which
+/// copies those of its users and shows its own as read-only; numbers of users that are sorted are
+/// copied before they are checked, here.
+template <class T>
+    requires std::is_arithmetic_v<T>
+struct Parameter<std::vector<T>> {
+    using Given = Vector<const T>;
+    static std::vector<T> of(const Given &a) { return {a.data(), a.data() + a.shape(0)}; }
+};
+
+template <class T>
+struct Parameter<std::optional<T>> {
+    using Given = std::optional<typename Parameter<T>::Given>;
+    static std::optional<T> of(const Given &a) {
+        return a ? std::optional<T>(Parameter<T>::of(*a)) : std::nullopt;
+    }
+};
+
+/// What an enumeration is called in messages, and its choices by the names that Python gives.
+template <class T>
+struct Choices {
+    const char *what;
+    std::pair<const char *, T> all[12];
+};
+template <class T>
+inline constexpr Choices<T> choices{};
+
+template <class T>
+    requires std::is_enum_v<T>
+struct Parameter<T> {
+    using Given = std::string;
+    static T of(const std::string &name) {
+        for (const auto &[known, choice] : choices<T>.all)
+            if (known && name == known) return choice;
+        throw std::invalid_argument("there is no " + std::string(choices<T>.what) + " '" + name
+                                    + "'");
+    }
+};
+
+/// The numbers of an optional array, none where it is None.
+template <class T>
+std::span<const T> or_empty(const std::optional<std::span<const T>> &a) {
+    return a.value_or(std::span<const T>());
 }
 
-/// scope.def of a function whose first arguments, behind `self` of a method, have these names. What follows is
-/// handed on: the text, and names of arguments with a default.
-template <class Scope, class F, std::size_t n, class... Extra>
-void def(Scope &scope, const char *name, const F &function, const char *const (&names)[n], const Extra &...extra) {
-    constexpr std::size_t n_self = std::is_same_v<Scope, nb::module_> ? 0 : 1;
-    [&]<std::size_t... k>(std::index_sequence<k...>) {
-        scope.def(name, function,
-                  argument<typename Signature<F>::template Argument<k + n_self>>(names[k])..., extra...);
-    }(std::make_index_sequence<n>{});
-}
+template <class T>
+std::vector<std::remove_const_t<T>> copy_of(std::span<T> a) { return {a.begin(), a.end()}; }
 
-/// Members that can be read, each under its name.
-template <class T, class... Member>
-void def_members(nb::class_<T> &c, const char *const (&names)[sizeof...(Member)], const Member &...members) {
-    const char *const *name = names;
-    (c.def_ro(*name++, members), ...);
-}
+// ---- results ----------------------------------------------------------------------------------
 
-// ---- arrays -----------------------------------------------------------------------------------
+/// What a function returns, as Python gets it: vectors and tuples of them become NumPy arrays.
+template <class T>
+struct Result {
+    static T of(T &&result) { return std::move(result); }
+};
 
 /// A NumPy array that owns `data`, a std::vector or a PageArray.
 template <template <class...> class Array, class T>
@@ -84,26 +107,51 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Array<T> &&data) {
     Array<T> &kept = *owned.release();  // the capsule deletes it
     return {kept.data(), {kept.size()}, owner};
 }
+template <class T>
+    requires std::is_arithmetic_v<T>
+struct Result<std::vector<T>> {
+    static auto of(std::vector<T> &&result) { return to_numpy(std::move(result)); }
+};
+template <class T>
+struct Result<PageArray<T>> {
+    static auto of(PageArray<T> &&result) { return to_numpy(std::move(result)); }
+};
+template <class... T>
+struct Result<std::tuple<T...>> {
+    static auto of(std::tuple<T...> &&result) {
+        return std::apply([](T &...each) {
+            return std::make_tuple(Result<T>::of(std::move(each))...);
+        }, result);
+    }
+};
+template <class T>
+struct Result<std::optional<T>> {
+    static auto of(std::optional<T> &&result) {
+        return result ? std::optional(Result<T>::of(std::move(*result))) : std::nullopt;
+    }
+};
+template <class... T>
+struct Result<std::variant<std::vector<T>...>> {  // of the type of a matrix
+    static nb::object of(std::variant<std::vector<T>...> &&result) {
+        return std::visit([](auto &array) { return nb::cast(to_numpy(std::move(array))); }, result);
+    }
+};
 
-template <class... Array>
-auto to_tuple(Array &&...arrays) {
-    return std::make_tuple(to_numpy(std::move(arrays))...);
-}
-
-/// An array of the type of a matrix.
-inline nb::object cast_values(Values &&values) {
-    return std::visit([](auto &of_type) { return nb::cast(to_numpy(std::move(of_type))); }, values);
+/// `out`, whose numbers fill(span) writes.
+template <class Array, class Fill>
+Array filled(Array out, const Fill &fill) {
+    fill(std::span(out.data(), out.size()));
+    return out;
 }
 
 /// One array per member, of that member of all elements.
 template <class T, class... Member>
-auto member_arrays(const std::vector<T> &all, Member T::*...members) {
-    const auto array_of = [&]<class M>(M T::*member) {
-        std::vector<M> out;
-        for (const T &element : all) out.push_back(element.*member);
-        return to_numpy(std::move(out));
-    };
-    return std::make_tuple(array_of(members)...);
+std::tuple<std::vector<Member>...> member_arrays(const std::vector<T> &all, Member T::*...members) {
+    std::tuple<std::vector<Member>...> arrays;
+    std::apply([&](auto &...array) {
+        for (const T &element : all) (array.push_back(element.*members), ...);
+    }, arrays);
+    return arrays;
 }
 
 /// A read-only NumPy view of an array of `owner`, which it keeps alive.
@@ -113,178 +161,152 @@ auto view_of(nb::handle owner, const Array &array) {
     return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(array.data(), {array.size()}, owner);
 }
 
-template <class T>
-std::span<const T> span_of(const Vector<T> &a) { return {a.data(), a.shape(0)}; }
-template <class T>
-std::span<const T> span_of(const std::optional<Vector<T>> &a) {
-    return a ? span_of(*a) : std::span<const T>();
-}
-template <class T>
-std::span<T> writable(const Writable<T> &a) { return {a.data(), a.shape(0)}; }
+// ---- functions --------------------------------------------------------------------------------
 
-/// What `work` returns, without the GIL while it runs.
+/// The parameters of functions, of methods, which have their object first, and of lambdas.
+template <class R, class C, class... Args>
+auto without_self(R (C::*)(Args...) const) -> R (*)(Args...);
+
+template <class F>
+struct Signature : Signature<decltype(without_self(&F::operator()))> {};
+template <class R, class... Args>
+struct Signature<R (*)(Args...)> {
+    using Type = R (*)(Args...);
+    static constexpr std::size_t n = sizeof...(Args);
+    template <std::size_t k>
+    using Given = typename Parameter<std::tuple_element_t<k, std::tuple<Args...>>>::Given;
+};
+template <class C, class R, class... Args>
+struct Signature<R (C::*)(Args...)> : Signature<R (*)(C &, Args...)> {};
+template <class C, class R, class... Args>
+struct Signature<R (C::*)(Args...) const> : Signature<R (*)(const C &, Args...)> {};
+
+/// A function that runs without the GIL: it touches no object of Python.
+template <class F>
+struct Unlocked {
+    F function;
+};
+template <class F>
+Unlocked<F> unlocked(const F &function) { return {function}; }
+
+/// What `work` returns, found without the GIL.
 template <class Work>
-auto unlocked(const Work &work) {
+auto run_unlocked(const Work &work) {
     const nb::gil_scoped_release release;
     return work();
 }
 
-/// `out` as a NumPy array, whose numbers fill(span) writes without the GIL.
-template <template <class...> class Array, class T, class Fill>
-auto filled(Array<T> out, const Fill &fill) {
-    unlocked([&] { fill(std::span<T>(out.data(), out.size())); });
-    return to_numpy(std::move(out));
+/// What a function does, for what Python gives.
+template <bool is_unlocked, class F, class R, class... Args>
+auto with_arrays(const F &function, R (*)(Args...)) {
+    return [function](typename Parameter<Args>::Given... given) {
+        const auto call = [&]() -> R {
+            std::optional<nb::gil_scoped_release> release;
+            if (is_unlocked) release.emplace();
+            return std::invoke(function, Parameter<Args>::of(given)...);
+        };
+        if constexpr (std::is_void_v<R>) call();
+        else return Result<std::decay_t<R>>::of(std::decay_t<R>(call()));
+    };
 }
 
-// ---- checks: the core trusts what passes them -------------------------------------------------
-
-inline void require(bool holds, const char *message) {
-    if (!holds) throw std::invalid_argument(message);
+/// What is optional, or a pointer, may be None.
+template <class Given>
+auto argument(const char *name) {
+    using Plain = std::decay_t<Given>;
+    if constexpr (requires { typename Plain::Scalar; }) return nb::arg(name).noconvert();
+    else if constexpr (requires(Plain value) { value.has_value(); })
+        return nb::arg(name).noconvert().none();
+    else if constexpr (std::is_pointer_v<Plain>) return nb::arg(name).none();
+    else return nb::arg(name);
 }
 
-/// All of them lie in [0, n).
-template <class Indices>
-void check_indices(const Indices &indices, std::int64_t n, const char *message) {
-    for (const std::int64_t i : indices) require(i >= 0 && i < n, message);
-}
-
-inline void require_length(std::size_t got, std::int64_t expected, const char *name) {
-    if (std::int64_t(got) != expected)
-        throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
-                                    ", expected " + std::to_string(expected));
-}
-
+/// An argument with a default.
 template <class T>
-void require_length(const Vector<T> &a, std::int64_t expected, const char *name) {
-    require_length(a.shape(0), expected, name);
+constexpr bool is_default = requires(const T &extra) { extra.name_, extra.value; };
+
+/// scope.def of a function by its signature, "name(a, b)". What follows is handed on: the text, and
+/// arguments with a default.
+template <bool is_unlocked = false, class Scope, class F, class... Extra>
+void def(Scope &scope, const std::string &signature, const F &function, const Extra &...extra) {
+    using Of = Signature<F>;
+    constexpr std::size_t n_self = std::is_same_v<Scope, nb::module_> ? 0 : 1;
+    constexpr std::size_t n = Of::n - n_self - (is_default<Extra> + ... + 0);
+    std::array<std::string, n + 1> names;  // that of the function first
+    std::size_t k = 0;
+    for (const char c : signature)
+        if (c == '(' || c == ',') ++k;
+        else if (c != ' ' && c != ')') names.at(k) += c;
+    require(n == 0 || !names.back().empty(), "a signature names too few arguments");
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+        scope.def(names[0].c_str(), with_arrays<is_unlocked>(function, typename Of::Type()),
+                  argument<typename Of::template Given<k + n_self>>(names[k + 1].c_str())...,
+                  extra...);
+    }(std::make_index_sequence<n>{});
+}
+template <class Scope, class F, class... Extra>
+void def(Scope &scope, const std::string &signature, const Unlocked<F> &function,
+         const Extra &...extra) {
+    def<true>(scope, signature, function.function, extra...);
 }
 
-/// None will do as well.
-template <class T>
-void require_length(const std::optional<Vector<T>> &a, std::int64_t expected, const char *name) {
-    if (a) require_length(*a, expected, name);
-}
+// ---- properties -------------------------------------------------------------------------------
 
-template <class... Arrays>
-void require_lengths(std::int64_t expected, const char *const (&names)[sizeof...(Arrays)], const Arrays &...arrays) {
-    const char *const *name = names;
-    (require_length(arrays, expected, *name++), ...);
-}
-
-inline void check_finite(std::span<const double> values, const char *name) {
-    for (const double value : values)
-        if (!std::isfinite(value))
-            throw std::invalid_argument(std::string(name) + " must be finite, got " + std::to_string(value));
-}
-
-/// Weights are finite and >= 0; none at all stand for ones.
-inline void check_weights(std::span<const double> weights, const char *name) {
-    for (const double weight : weights)
-        if (!(weight >= 0.0 && std::isfinite(weight)))
-            throw std::invalid_argument(std::string(name) + " must be finite and >= 0, got " +
-                                        std::to_string(weight));
-}
-
-template <class Array>
-void require_weights(const Array &weights, std::int64_t expected, const char *name) {
-    require_length(weights, expected, name);
-    check_weights(span_of(weights), name);
-}
-
-/// The choice of that name; `what` is what it is a choice of.
-template <class T>
-T choose(const char *what, const std::string &name, std::initializer_list<std::pair<const char *, T>> choices) {
-    for (const auto &[known, choice] : choices)
-        if (name == known) return choice;
-    throw std::invalid_argument("there is no " + std::string(what) + " '" + name + "'");
-}
-
-/// Offsets start at 0, never decrease and end at n_rows.
-inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_rows) {
-    if (offsets.empty() || offsets.front() != 0 || offsets.back() != std::int64_t(n_rows))
-        throw std::invalid_argument("query offsets do not match the rows");
-    require(std::is_sorted(offsets.begin(), offsets.end()), "query offsets decrease");
-}
-
-// What has been checked may be written to by another thread of Python once the GIL is let go, and then lead out
-// of bounds. So arrays of indices come from linrank itself, which copies those of its users and shows its own as
-// read-only; numbers of users that are sorted are copied before they are checked, here.
-
-/// A copy that nobody else can write to; empty of None.
-template <class T>
-std::vector<T> own_copy(const Vector<T> &a) { return {a.data(), a.data() + a.shape(0)}; }
-template <class T>
-std::vector<T> own_copy(const std::optional<Vector<T>> &a) { return a ? own_copy(*a) : std::vector<T>(); }
-
-/// Positions name rows that exist. Checked at every call, about a nanosecond a row.
-inline Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
-    const Order rows = span_of(order);
-    check_indices(rows, n_rows, "order names a row that does not exist");
-    return rows;
-}
-
-/// An order of all rows, and queries that partition it.
-inline QueryView checked_queries(const Integers &offsets, const OptionalOrder &order,
-                          std::size_t n_rows) {
-    check_offsets(span_of(offsets), n_rows);
-    require(!order || order->shape(0) == n_rows, "order and rows differ in length");
-    return {span_of(offsets), checked_order(order, std::int64_t(n_rows))};
-}
-
-/// Levels lie within [0, n_levels) of their query, and are no more than its rows; the offsets have been
-/// checked.
-inline void check_levels(std::span<const std::int32_t> levels, std::span<const std::int64_t> offsets,
-                         std::span<const std::int32_t> n_levels) {
-    require_length(levels.size(), offsets.back(), "levels");
-    require_length(n_levels.size(), std::int64_t(offsets.size()) - 1, "n_levels");
-    for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        require(n_levels[q] >= 0, "a number of levels is negative");
-        require(n_levels[q] <= offsets[q + 1] - offsets[q], "a query has more levels than rows");
-        check_indices(levels.subspan(offsets[q], offsets[q + 1] - offsets[q]), n_levels[q], "a level is out of range");
-    }
-}
-
-/// Offsets, and the levels of what they divide.
-inline void check_queries(const Integers &offsets, const Levels32 &levels, const Levels32 &n_levels) {
-    check_offsets(span_of(offsets), levels.shape(0));
-    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
-}
-
-/// A copy of numbers that are sorted, among which a NaN has no place.
-inline std::vector<double> without_nan(const Doubles &values, const char *what) {
-    std::vector<double> own = own_copy(values);
-    for (const double value : own)
-        if (value != value) throw std::invalid_argument(std::string(what) + " is NaN");
-    return own;
-}
-
-inline std::vector<double> checked_scores(const Doubles &scores, std::size_t n_rows) {
-    require_length(scores.shape(0), std::int64_t(n_rows), "scores");
-    return without_nan(scores, "a score");
-}
-
-/// A square matrix of side n; n * n does not overflow.
-inline void check_square(const Doubles &matrix, std::int64_t n, const char *name) {
-    if (n < 0 || n > INT32_MAX)
-        throw std::invalid_argument("n must lie in [0, 2^31), got " + std::to_string(n));
-    require_length(matrix.shape(0), n * n, name);
-}
-
-/// Rows and the arrays that they look at.
-struct BoundRows {
-    Rows rows;
-    nb::object keep_alive;
+/// A name, and what it stands for.
+struct Named {
+    const char *name, *text = "";
 };
 
-/// Rows by position. To the core an empty order is the identity; an order that names no row is that of a matrix
-/// without rows.
-struct Positions {
-    Rows rows;
-    Order order;
+/// What members, or methods without arguments, tell of an object.
+template <class T, class... Member>
+void def_properties(nb::class_<T> &c, const Named (&names)[sizeof...(Member)],
+                    const Member &...members) {
+    const Named *named = names;
+    ((c.def_prop_ro(named->name, [members](T &self) {
+        using R = std::decay_t<decltype(std::invoke(members, self))>;
+        return Result<R>::of(R(std::invoke(members, self)));
+    }, named->text), ++named), ...);
+}
 
-    Positions(const BoundRows &bound, const OptionalOrder &given)
-        : rows(bound.rows), order(checked_order(given, n_rows(bound.rows))) {
-        if (given && order.empty()) std::visit([](auto &r) { r.n_rows = 0; }, rows);
-    }
-    std::int64_t size() const { return order.empty() ? n_rows(rows) : std::int64_t(order.size()); }
-};
+/// Views of arrays of an object, which are members or what methods return.
+template <class T, class... Member>
+void def_views(nb::class_<T> &c, const Named (&names)[sizeof...(Member)],
+               const Member &...members) {
+    const Named *named = names;
+    ((c.def_prop_ro(named->name, [members](nb::handle_t<T> self) {
+        return view_of(self, std::invoke(members, nb::cast<const T &>(self)));
+    }, nb::rv_policy::automatic, named->text), ++named), ...);
+}
+
+// ---- what many functions take -----------------------------------------------------------------
+
+/// Queries that partition n_rows rows, or the positions of an order of them. Checked at every call,
+/// about a nanosecond a row.
+inline Queries ordered_queries(Integers offsets, const OptionalOrder &order, std::size_t n_rows) {
+    check_offsets(offsets, n_rows);
+    require(!order || order->size() == n_rows, "order and rows differ in length");
+    check_indices(or_empty(order), Index(n_rows), "order names a row that does not exist");
+    return {.offsets = offsets, .order = or_empty(order)};
+}
+
+/// Queries of levels, and of rows and queries of weight 1 where these have none.
+inline Queries leveled_queries(Integers offsets, Levels levels, Levels n_levels,
+                               const OptionalDoubles &row_weight = {},
+                               const OptionalDoubles &query_weight = {}) {
+    check_offsets(offsets, levels.size());
+    const Queries queries{offsets, levels, n_levels, or_empty(row_weight), or_empty(query_weight)};
+    check_levels(queries);
+    require_length(row_weight, queries.n_rows(), "row_weight");
+    require_length(query_weight, queries.n_queries(), "query_weight");
+    check_weights(queries.row_weight, "row_weight");
+    check_weights(queries.query_weight, "query_weight");
+    return queries;
+}
+
+/// Rows by position. To the core an empty order is the identity; one that names no row leaves no
+/// position.
+inline Positions positions(const Rows &rows, const OptionalOrder &order) {
+    check_indices(or_empty(order), n_rows(rows), "order names a row that does not exist");
+    if (order && order->empty()) return {rows, {}, 0, 0};
+    return {rows, or_empty(order)};
+}

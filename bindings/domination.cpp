@@ -1,231 +1,204 @@
 // The domination loss at given scores, and coordinate descent for it.
-#include "coordinates.hpp"
 #include "domination.hpp"
+
+#include "coordinates.hpp"
 #include "exclusive.hpp"
 #include "points.hpp"
-#include "coordinate_step.hpp"
+
+template <>
+inline constexpr Choices<Penalty> choices<Penalty>{"penalty", {
+    {"none", Penalty::none}, {"l1", Penalty::l1}, {"l2", Penalty::l2}}};
+template <>
+inline constexpr Choices<Curvature> choices<Curvature>{"curvature", {
+    {"local", Curvature::local}, {"range", Curvature::range}, {"paper", Curvature::paper}}};
 
 namespace {
 
-// ---- layers, margins and weights --------------------------------------------------------------
-
-/// Owns all of its arrays: nothing that Python may write to is looked at later.
-struct BoundLayering {
-    std::shared_ptr<const Layering> layering;
-};
-
-/// A copy of numbers that pass the check.
-std::vector<double> checked_copy(const OptionalDoubles &a, std::int64_t n, const char *name,
-                                 void (*check)(std::span<const double>, const char *)) {
-    require_length(a, n, name);
-    std::vector<double> copy = own_copy(a);
-    check(copy, name);
-    return copy;
-}
-
-std::vector<std::int64_t> first_cells(std::span<const std::int32_t> n_levels) {
-    std::vector<std::int64_t> first(n_levels.size() + 1, 0);
-    for (std::size_t q = 0; q < n_levels.size(); ++q) first[q + 1] = first[q] + n_levels[q];
-    return first;
-}
-
-BoundLayering layering(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles shift,
-                       OptionalDoubles row_weight, OptionalDoubles query_weight, OptionalDoubles table,
-                       std::int64_t n_grades, std::optional<Levels32> grades) {
-    check_queries(offsets, levels, n_levels);
-    auto made = std::make_shared<Layering>();
-    made->offsets = own_copy(offsets);
-    made->levels = own_copy(levels);
-    made->n_levels = own_copy(n_levels);
-    made->first_cell = first_cells(made->n_levels);
-    made->shift = checked_copy(shift, made->n_rows(), "shift", check_finite);
-    made->row_weight = checked_copy(row_weight, made->n_rows(), "row_weight", check_weights);
-    made->query_weight = checked_copy(query_weight, made->n_queries(), "query_weight", check_weights);
-    if (!table) return {std::move(made)};
+/// Layers, margins and weights. Owns all of its arrays: nothing that Python may write to is looked
+/// at later.
+Layering layering(Integers offsets, Levels levels, Levels n_levels, OptionalDoubles shift,
+                  OptionalDoubles row_weight, OptionalDoubles query_weight, OptionalDoubles table,
+                  Index n_grades, std::optional<Levels> grades) {
+    const Queries queries = leveled_queries(offsets, levels, n_levels, row_weight, query_weight);
+    Layering made{{copy_of(offsets), copy_of(levels), copy_of(n_levels),
+                   copy_of(queries.row_weight), copy_of(queries.query_weight)}, {0}};
+    for (const Index n : n_levels) made.first_cell.push_back(made.first_cell.back() + n);
+    require_length(shift, made.n_rows(), "shift");
+    made.shift = copy_of(or_empty(shift));
+    check_finite(made.shift, "shift");
+    if (!table) return made;
     require(n_grades >= 1 && n_grades <= INT32_MAX, "n_grades is out of range");
     require(grades.has_value(), "a table of margins needs grades");
-    require_length(grades, made->n_cells(), "grades");
-    made->grades = own_copy(grades);
-    check_indices(made->grades, n_grades, "a grade is out of range");
-    made->table = checked_copy(table, n_grades * n_grades, "table", check_finite);
-    made->n_grades = n_grades;
-    return {std::move(made)};
+    require_length(grades, made.n_cells(), "grades");
+    require_length(table, n_grades * n_grades, "table");
+    made.n_grades = n_grades;
+    made.grades = copy_of(*grades);
+    made.table = copy_of(*table);
+    check_indices(made.grades, n_grades, "a grade is out of range");
+    check_finite(made.table, "table");
+    return made;
 }
 
 // ---- the loss at given scores -----------------------------------------------------------------
 
-DominationPoint domination_point(const BoundLayering &layering, Doubles z, int n_threads) {
-    require_length(z.shape(0), layering.layering->n_rows(), "z");
-    return unlocked([&] { return DominationPoint(*layering.layering, span_of(z), n_threads); });
+DominationPoint domination_point(const Layering &layering, Doubles z, int n_threads) {
+    require_length(z, layering.n_rows(), "z");
+    return DominationPoint(layering, z, n_threads);
 }
 
-auto multiply(const DominationPoint &point, Doubles v, int n_threads) {
-    require_length(v.shape(0), point.layering().n_rows(), "v");
-    return filled(PageArray<double>(v.shape(0), PageArray<double>::huge), [&](auto out) {
-        point.multiply(span_of(v), out, n_threads);
+PageArray<double> multiply(const DominationPoint &point, Doubles v, int n_threads) {
+    require_length(v, point.layering().n_rows(), "v");
+    return filled(PageArray<double>(v.size(), huge_pages), [&](auto out) {
+        point.multiply(v, out, n_threads);
     });
 }
 
 double dual(const DominationPoint &point, double t, int n_threads) {
-    if (!(t >= 0.0 && t <= 1.0)) throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
-    return unlocked([&] { return point.dual(t, n_threads); });
+    if (!(t >= 0.0 && t <= 1.0))
+        throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
+    return point.dual(t, n_threads);
 }
 
 void bind_point(nb::module_ &m) {
     nb::class_<DominationPoint> point(m, "DominationPoint", "The domination loss at given scores.");
-    def_members(point, {"value", "total_curvature", "value_error", "slope_error", "gradient_error"},
-                &DominationPoint::value, &DominationPoint::total_curvature, &DominationPoint::value_error,
-                &DominationPoint::slope_error, &DominationPoint::gradient_error);
-    point.def_ro("slope", &DominationPoint::slope, "The gradient times the scores.");
-    point.def_prop_ro("gradient", [](nb::handle_t<DominationPoint> self) {
-        return view_of(self, nb::cast<const DominationPoint &>(self).gradient);
-    });
-    point.def_prop_ro("rho", [](nb::handle_t<DominationPoint> self) {
-        return view_of(self, nb::cast<const DominationPoint &>(self).rho());
-    });
-    def(point, "multiply", &multiply, {"v", "n_threads"});
-    def(point, "dual", &dual, {"t", "n_threads"});
-    def(m, "domination_point", &domination_point, {"layering", "z", "n_threads"}, nb::keep_alive<0, 1>());
+    def_properties(point, {{"value"}, {"total_curvature"}, {"value_error"}, {"slope_error"},
+                           {"gradient_error"}, {"slope", "The gradient times the scores."}},
+                           &DominationPoint::value, &DominationPoint::total_curvature,
+                           &DominationPoint::value_error, &DominationPoint::slope_error,
+                           &DominationPoint::gradient_error, &DominationPoint::slope);
+    def_views(point, {{"gradient"}, {"rho"}}, &DominationPoint::gradient, &DominationPoint::rho);
+    def(point, "multiply(v, n_threads)", unlocked(&multiply));
+    def(point, "dual(t, n_threads)", unlocked(&dual));
+    def(m, "domination_point(layering, z, n_threads)", unlocked(&domination_point),
+        nb::keep_alive<0, 1>());
     bind_hessian<DominationPoint>(m, "domination_hessian_matrix", "domination_hessian_diagonal",
                                   "The diagonal of H.");
 }
 
 // ---- columns ----------------------------------------------------------------------------------
 
-struct BoundColumns {
-    std::shared_ptr<const Columns> columns;
-};
-
-/// A copy: another thread of Python may write to the array once the GIL is let go of.
-std::vector<std::int64_t> checked_features(const Integers &features, std::int64_t n_features) {
-    std::vector<std::int64_t> copy = own_copy(features);
-    check_indices(copy, n_features, "features names one that does not exist");
-    return copy;
+/// Features are copies: another thread of Python may write to the array once the GIL is let go of.
+void check_features(const std::vector<Index> &features, Index n_features) {
+    check_indices(features, n_features, "features names one that does not exist");
 }
 
-std::vector<std::int64_t> increasing_features(const Integers &features, std::int64_t n_features) {
-    std::vector<std::int64_t> copy = checked_features(features, n_features);
-    require(std::ranges::adjacent_find(copy, std::greater_equal()) == copy.end(), "features must increase");
-    return copy;
+void check_increasing(const std::vector<Index> &features, Index n_features) {
+    check_features(features, n_features);
+    require(std::ranges::adjacent_find(features, std::greater_equal()) == features.end(),
+            "features must increase");
 }
 
-/// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
-nb::object take(const BoundColumns &self, Integers features) {
-    const std::vector<std::int64_t> wanted = increasing_features(features, n_columns(*self.columns));
-    Narrowed narrowed = unlocked([&] { return narrow_rows(*self.columns, wanted); });
+/// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns,
+/// offsets).
+nb::object take(const Columns &columns, std::vector<Index> features) {
+    check_increasing(features, n_columns(columns));
+    Narrowed narrowed = run_unlocked([&] { return narrow_rows(columns, features); });
     return std::visit([](auto &rows) -> nb::object {
         if (rows.offsets.empty()) return nb::cast(to_numpy(std::move(rows.values)));
-        return nb::cast(to_tuple(std::move(rows.values), std::move(rows.columns), std::move(rows.offsets)));
+        return nb::make_tuple(to_numpy(std::move(rows.values)), to_numpy(std::move(rows.columns)),
+                              to_numpy(std::move(rows.offsets)));
     }, narrowed);
 }
 
-auto products(const BoundColumns &self, Integers wanted, Doubles r, int n_threads) {
-    const std::vector<std::int64_t> features = checked_features(wanted, n_columns(*self.columns));
-    require_length(r.shape(0), n_rows(*self.columns), "r");
-    return to_numpy(unlocked([&] { return column_products(*self.columns, features, span_of(r), n_threads); }));
-}
-
-BoundColumns columns(const BoundRows &rows, OptionalOrder order, int n_threads) {
-    const Positions x(rows, order);
-    return {unlocked([&] { return std::make_shared<const Columns>(columns_of(x.rows, x.order, n_threads)); })};
+std::vector<double> products(const Columns &columns, std::vector<Index> wanted, Doubles r,
+                             int n_threads) {
+    check_features(wanted, n_columns(columns));
+    require_length(r, n_rows(columns), "r");
+    return column_products(columns, wanted, r, n_threads);
 }
 
 // ---- coordinate descent -----------------------------------------------------------------------
 
 using BoundCoordinates = Exclusive<Coordinates>;
 
-Penalty penalty_of(const std::string &name, double alpha) {
-    require(alpha >= 0.0, "alpha must be >= 0");
-    return choose<Penalty>("penalty", name, {{"none", Penalty::none}, {"l1", Penalty::l1}, {"l2", Penalty::l2}});
+void check_alpha(double alpha) { require(alpha >= 0.0, "alpha must be >= 0"); }
+
+BoundCoordinates coordinates(const Columns &columns, const Layering &layering,
+                             std::optional<std::vector<double>> factors) {
+    require_length(std::size_t(layering.n_rows()), n_rows(columns), "layering");
+    require_length(factors, n_columns(columns), "factors");
+    return BoundCoordinates(Coordinates(columns, layering, factors.value_or(std::vector<double>())),
+                            "Coordinates");
 }
 
-Curvature curvature_of(const std::string &name) {
-    return choose<Curvature>("curvature", name, {{"local", Curvature::local}, {"range", Curvature::range},
-        {"paper", Curvature::paper}});
-}
-
-BoundCoordinates coordinates(const BoundColumns &columns, const BoundLayering &layering, OptionalDoubles factors) {
-    require_length(std::size_t(layering.layering->n_rows()), n_rows(*columns.columns), "layering");
-    require_length(factors, n_columns(*columns.columns), "factors");
-    std::vector<double> scale = own_copy(factors);
-    return unlocked([&] {
-        return BoundCoordinates(Coordinates(columns.columns, layering.layering, std::move(scale)), "Coordinates");
-    });
-}
-
-nb::tuple sweep(BoundCoordinates &self, Writable<double> w, Integers features, const std::string &penalty, double alpha,
-                const std::string &curvature) {
+auto sweep(BoundCoordinates &self, std::span<double> w, std::vector<Index> features,
+           Penalty penalty, double alpha, Curvature curvature) {
     const auto state = self.use();
-    require_length(w.shape(0), state->n_features(), "w");
-    const std::vector<std::int64_t> moved = checked_features(features, state->n_features());
-    const Penalty kind = penalty_of(penalty, alpha);
-    const Curvature bound = curvature_of(curvature);
-    const Sweep done = unlocked([&] { return state->sweep(writable(w), moved, kind, alpha, bound); });
-    return nb::make_tuple(done.decrease, done.n_moved);
+    require_length(w, state->n_features(), "w");
+    check_features(features, state->n_features());
+    check_alpha(alpha);
+    const Sweep done = state->sweep(w, features, penalty, alpha, curvature);
+    return std::tuple(done.decrease, done.n_moved);
 }
 
-auto measure(BoundCoordinates &self, Integers features, const std::string &curvature, int n_threads) {
+auto measure(BoundCoordinates &self, std::vector<Index> features, Curvature curvature,
+             int n_threads) {
     const auto state = self.use();
     // Threads fill in what is known of a column: no two may have the same one.
-    const std::vector<std::int64_t> measured = increasing_features(features, state->n_features());
-    const Curvature bound = curvature_of(curvature);
-    std::vector<CoordinateBound> found(measured.size());
-    unlocked([&] { state->measure(measured, bound, found, n_threads); });
-    return member_arrays(found, &CoordinateBound::gradient, &CoordinateBound::hessian, &CoordinateBound::bound,
-                         &CoordinateBound::range);
+    check_increasing(features, state->n_features());
+    std::vector<CoordinateBound> found(features.size());
+    state->measure(features, curvature, found, n_threads);
+    return member_arrays(found, &CoordinateBound::gradient, &CoordinateBound::hessian,
+                         &CoordinateBound::bound, &CoordinateBound::range);
 }
 
 void restart(BoundCoordinates &self, Doubles w) {
     const auto state = self.use();
-    require_length(w.shape(0), state->n_features(), "w");
-    unlocked([&] { state->restart(span_of(w)); });
+    require_length(w, state->n_features(), "w");
+    state->restart(w);
 }
 
 /// (step, decrease) of each: what `sweep` would do with these bounds.
 auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
-                           const std::string &penalty, double alpha) {
-    const auto n = std::int64_t(w.shape(0));
-    require_lengths(n, {"gradient", "hessian", "bound", "range"}, gradient, hessian, bound, range);
-    const Penalty kind = penalty_of(penalty, alpha);
+                      Penalty penalty, double alpha) {
+    require_lengths(std::ssize(w), {"gradient", "hessian", "bound", "range"}, gradient, hessian,
+                    bound, range);
+    check_alpha(alpha);
     std::vector<CoordinateStep> steps;
-    for (std::size_t i = 0; i < w.shape(0); ++i)
-        steps.push_back(CoordinateStep({gradient(i), hessian(i), bound(i), range(i)}, w(i), kind, alpha));
+    for (std::size_t i = 0; i < w.size(); ++i)
+        steps.push_back(CoordinateStep({gradient[i], hessian[i], bound[i], range[i]}, w[i], penalty,
+                                       alpha));
     return member_arrays(steps, &CoordinateStep::step, &CoordinateStep::decrease);
 }
 
-auto minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alpha, double enough,
-                        std::int64_t n_sweeps) {
-    const auto n = std::int64_t(w.shape(0));
-    check_square(hessian, n, "hessian");
-    require_length(gradient.shape(0), n, "gradient");
-    require(alpha >= 0.0, "alpha must be >= 0");
-    return to_numpy(unlocked([&] {
-        return sparse_quadratic(span_of(hessian), span_of(gradient), span_of(w), alpha, enough, n_sweeps);
-    }));
+std::vector<double> minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alpha,
+                                       double enough, Index n_sweeps) {
+    check_square(hessian, std::ssize(w), "hessian");
+    require_length(gradient, std::ssize(w), "gradient");
+    check_alpha(alpha);
+    return sparse_quadratic(hessian, gradient, w, alpha, enough, n_sweeps);
 }
 
 void bind_coordinates(nb::module_ &m) {
-    nb::class_<BoundColumns> matrix(m, "Columns", "A matrix by columns, a copy.");
-    matrix.def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); });
-    def(matrix, "take", &take, {"features"});
-    def(matrix, "products", &products, {"wanted", "r", "n_threads"});
-    def(m, "columns", &columns, {"rows", "order", "n_threads"});
-    nb::class_<BoundCoordinates> state(m, "Coordinates", "The domination loss, ready to move along columns.");
-    def(state, "sweep", &sweep, {"w", "features", "penalty", "alpha", "curvature"});
-    def(state, "measure", &measure, {"features", "curvature", "n_threads"});
-    def(state, "restart", &restart, {"w"});
-    state.def("scores", [](BoundCoordinates &self) { return to_numpy(self.use()->scores()); });
-    def(m, "coordinates", &coordinates, {"columns", "layering", "factors"});
-    def(m, "sparse_quadratic", &minimize_quadratic, {"hessian", "gradient", "w", "alpha", "enough", "n_sweeps"});
-    def(m, "coordinate_steps", &coordinate_steps, {"gradient", "hessian", "bound", "range", "w", "penalty", "alpha"});
+    nb::class_<Columns> matrix(m, "Columns", "A matrix by columns, a copy.");
+    def_properties(matrix, {{"n_rows"}}, [](const Columns &c) { return n_rows(c); });
+    def(matrix, "take(features)", &take);
+    def(matrix, "products(wanted, r, n_threads)", unlocked(&products));
+    def(m, "columns(rows, order, n_threads)",
+        unlocked([](const Rows &rows, OptionalOrder order, int n_threads) {
+        return columns_of(positions(rows, order), n_threads);
+    }));
+    nb::class_<BoundCoordinates> state(m, "Coordinates",
+                                       "The domination loss, ready to move along columns.");
+    def(state, "sweep(w, features, penalty, alpha, curvature)", unlocked(&sweep));
+    def(state, "measure(features, curvature, n_threads)", unlocked(&measure));
+    def(state, "restart(w)", unlocked(&restart));
+    def(state, "scores()", exclusive(&Coordinates::scores));
+    def(m, "coordinates(columns, layering, factors)", unlocked(&coordinates),
+        nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
+    def(m, "sparse_quadratic(hessian, gradient, w, alpha, enough, n_sweeps)",
+        unlocked(&minimize_quadratic));
+    def(m, "coordinate_steps(gradient, hessian, bound, range, w, penalty, alpha)",
+        &coordinate_steps);
 }
 
 }  // namespace
 
 void bind_domination(nb::module_ &m) {
-    nb::class_<BoundLayering>(m, "Layering", "Layers, margins and weights of a domination loss.");
-    def(m, "layering", &layering, {"offsets", "levels", "n_levels", "shift", "row_weight", "query_weight", "table",
-                                   "n_grades", "grades"});
+    nb::class_<Layering>(m, "Layering", "Layers, margins and weights of a domination loss.");
+    def(m,
+        "layering(offsets, levels, n_levels, shift, row_weight, query_weight, table, n_grades, "
+        "grades)", &layering);
     bind_point(m);
     bind_coordinates(m);
 }

@@ -2,109 +2,98 @@
 #include "arrays.hpp"
 #include "concordance.hpp"
 #include "metrics.hpp"
-#include "ranking.hpp"
+
+template <>
+inline constexpr Choices<Ties> choices<Ties>{"rule for ties", {
+    {"stable", Ties::stable}, {"average", Ties::average}, {"pessimistic", Ties::pessimistic},
+        {"docid", Ties::docid}}};
+template <>
+inline constexpr Choices<Gain> choices<Gain>{"gain", {{"exponential", Gain::exponential},
+                                                      {"linear", Gain::linear}}};
+template <>
+inline constexpr Choices<Discount> choices<Discount>{"discount", {
+    {"standard", Discount::standard}, {"letor", Discount::letor}}};
+template <>
+inline constexpr Choices<Kind> choices<Kind>{"measure", {
+    {"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg},
+        {"average_precision", Kind::average_precision},
+    {"precision", Kind::precision}, {"recall", Kind::recall},
+        {"reciprocal_rank", Kind::reciprocal_rank},
+    {"err", Kind::err}, {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
+    {"kendall_tau", Kind::kendall_tau}}};
 
 namespace {
 
-auto concordance(Integers offsets, Levels32 levels, Doubles scores, Doubles weight) {
-    const std::size_t n_rows = levels.shape(0);
-    check_offsets(span_of(offsets), n_rows);
-    const std::vector<double> own = checked_scores(scores, n_rows);
-    require_length(weight.shape(0), std::int64_t(n_rows), "weight");
-    check_indices(span_of(levels), std::int64_t(n_rows), "a level is out of range");
-    const Concordance found = unlocked([&] {
-        return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
-    });
-    return std::make_tuple(found.right, found.wrong, found.tied);
+auto concordance(Integers offsets, Levels levels, std::vector<double> scores, Doubles weight) {
+    check_offsets(offsets, levels.size());
+    require_lengths(std::ssize(levels), {"scores", "weight"}, scores, weight);
+    check_not_nan(scores, "a score");
+    check_indices(levels, std::ssize(levels), "a level is out of range");
+    const Concordance found = weighted_concordance({offsets, levels, {}, weight}, scores);
+    return std::tuple(found.right, found.wrong, found.tied);
 }
 
-/// A list holds rows of its query only.
-void check_ranked(std::span<const std::int64_t> n_ranked, std::span<const std::int64_t> offsets) {
-    require_length(n_ranked.size(), std::int64_t(offsets.size()) - 1, "n_ranked");
-    for (std::size_t q = 0; q < n_ranked.size(); ++q)
-        if (n_ranked[q] < 0 || n_ranked[q] > offsets[q + 1] - offsets[q])
-            throw std::invalid_argument("a query has more ranked rows than rows");
+auto censored_concordance_of(Integers offsets, std::span<const bool> event,
+                             std::vector<double> time, std::vector<double> risk, double tolerance) {
+    check_offsets(offsets, time.size());
+    require_lengths(std::ssize(time), {"scores", "event"}, risk, event);
+    check_not_nan(risk, "a score");
+    check_not_nan(time, "a time");
+    const CensoredCounts counts = censored_concordance(offsets, {event, time, risk, tolerance});
+    return std::tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
 }
 
-auto censored_concordance_of(Integers offsets, Vector<bool> event, Doubles time, Doubles risk, double tolerance) {
-    check_offsets(span_of(offsets), time.shape(0));
-    const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
-    require_length(event.shape(0), std::int64_t(time.shape(0)), "event");
-    const CensoredCounts counts = unlocked([&] {
-        return censored_concordance(span_of(offsets), span_of(event), times, risks, tolerance);
-    });
-    return std::make_tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
+auto evaluate(Doubles labels, std::vector<double> scores, Integers offsets, OptionalOrder order,
+              Levels levels, Levels n_levels, std::optional<Integers> docid,
+              std::optional<Integers> n_ranked, const std::vector<Measure> &measures, Ties ties,
+              bool with_pairs, bool with_rows, int n_threads) {
+    RankInput input{ordered_queries(offsets, order, labels.size()), labels, scores, or_empty(docid),
+                    or_empty(n_ranked)};
+    input.levels = levels;
+    input.n_levels = n_levels;
+    check_levels(input);
+    require_lengths(input.n_rows(), {"scores", "docid"}, scores, docid);
+    check_not_nan(scores, "a score");
+    require_length(n_ranked, input.n_queries(), "n_ranked");
+    for (Index q = 0; n_ranked && q < input.n_queries(); ++q)
+        require((*n_ranked)[q] >= 0 && (*n_ranked)[q] <= input.length(q),
+                "a query has more ranked rows than rows");
+    MetricValues found = evaluate_queries(input, measures, ties, {with_pairs, with_rows},
+                                          n_threads);
+    return std::tuple(std::move(found.values), std::move(found.means), std::move(found.pairs),
+                      std::move(found.rows));
 }
 
-auto evaluate_queries_of(Doubles labels, Doubles scores, Integers offsets, OptionalOrder order, Levels32 levels,
-                         Levels32 n_levels, std::optional<Integers> docid, std::optional<Integers> n_ranked,
-                         const std::vector<Measure> &measures, Ties ties, bool with_pairs, bool with_rows,
+std::vector<Index> ranks(std::vector<double> scores, Integers offsets, OptionalOrder order,
                          int n_threads) {
-    const std::size_t n_rows = labels.shape(0);
-    const QueryView queries = checked_queries(offsets, order, n_rows);
-    const std::vector<double> own = checked_scores(scores, n_rows);
-    require_length(docid, std::int64_t(n_rows), "docid");
-    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
-    if (n_ranked) check_ranked(span_of(*n_ranked), span_of(offsets));
-    const RankInput input{queries,           span_of(labels), own,              span_of(levels),
-                          span_of(n_levels), span_of(docid),  span_of(n_ranked)};
-    MetricValues found = unlocked([&] {
-        return evaluate_queries(input, measures, ties, {with_pairs, with_rows}, n_threads);
-    });
-    return to_tuple(std::move(found.values), std::move(found.means), std::move(found.pairs), std::move(found.rows));
-}
-
-auto ranks_within_queries_of(Doubles scores, Integers offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, scores.shape(0));
-    const std::vector<double> own = checked_scores(scores, scores.shape(0));
-    return filled(std::vector<std::int64_t>(scores.shape(0)), [&](auto ranks) {
-        ranks_within_queries(queries, own, n_threads, ranks);
-    });
-}
-
-Measure new_measure(Kind kind, std::int64_t k, Gain gain, Discount discount, double relevant_from, double y_max,
-                    double empty, bool short_is_zero, bool reachable, bool step_precision, double persistence) {
-    if (k < 0) throw std::invalid_argument("k must be >= 0");
-    return {kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero, reachable, step_precision, persistence};
-}
-
-template <class Choice>
-void bind_enum(nb::module_ &m, const char *name, const char *text,
-               std::initializer_list<std::pair<const char *, Choice>> values) {
-    nb::enum_<Choice> choices(m, name, text);
-    for (const auto &[value, choice] : values) choices.value(value, choice);
-}
-
-void bind_measure(nb::module_ &m) {
-    bind_enum<Ties>(m, "Ties", "Who comes first among equal scores.",
-                    {{"stable", Ties::stable}, {"average", Ties::average}, {"pessimistic", Ties::pessimistic},
-                     {"docid", Ties::docid}});
-    bind_enum<Gain>(m, "Gain", "", {{"exponential", Gain::exponential}, {"linear", Gain::linear}});
-    bind_enum<Discount>(m, "Discount", "", {{"standard", Discount::standard}, {"letor", Discount::letor}});
-    bind_enum<Kind>(m, "Kind", "The measures of one query.",
-                    {{"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg},
-                     {"average_precision", Kind::average_precision}, {"precision", Kind::precision},
-                     {"recall", Kind::recall}, {"reciprocal_rank", Kind::reciprocal_rank}, {"err", Kind::err},
-                     {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
-                     {"kendall_tau", Kind::kendall_tau}});
-    nb::class_<Measure>(m, "Measure", "A measure with every convention decided.")
-        .def(nb::new_(&new_measure), nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"),
-             nb::arg("discount"), nb::arg("relevant_from"), nb::arg("y_max"), nb::arg("empty"),
-             nb::arg("short_is_zero"), nb::arg("reachable"), nb::arg("step_precision"), nb::arg("persistence"));
+    const Queries queries = ordered_queries(offsets, order, scores.size());
+    check_not_nan(scores, "a score");
+    return ranks_within_queries(queries, scores, n_threads);
 }
 
 }  // namespace
 
 void bind_metrics(nb::module_ &m) {
-    bind_measure(m);
-    def(m, "evaluate_queries", &evaluate_queries_of,
-        {"labels", "scores", "offsets", "order", "levels", "n_levels", "docid", "n_ranked", "measures", "ties",
-         "with_pairs", "with_rows"}, nb::arg("n_threads") = 1,
+    nb::class_<Measure> measure(m, "Measure", "A measure with every convention decided.");
+    def(measure,
+        "__init__(kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero, reachable, "
+        "step_precision, persistence)",
+        [](Measure *self, Kind kind, Index k, Gain gain, Discount discount, double relevant_from,
+           double y_max, double empty, bool short_is_zero, bool reachable, bool step_precision,
+           double persistence) {
+        require(k >= 0, "k must be >= 0");
+        new (self) Measure{kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero,
+                           reachable, step_precision, persistence};
+    });
+    def(m,
+        "evaluate_queries(labels, scores, offsets, order, levels, n_levels, docid, n_ranked, "
+        "measures, ties, with_pairs, with_rows)", unlocked(&evaluate), nb::arg("n_threads") = 1,
         "(values by measure and query, means, pair counts, row counts by query), each flat.");
-    def(m, "ranks_within_queries", &ranks_within_queries_of, {"scores", "offsets", "order"}, nb::arg("n_threads") = 1,
-        "Rank of each row in its query, from 1.");
-    def(m, "weighted_concordance", &concordance, {"offsets", "levels", "scores", "weight"},
+    def(m, "ranks_within_queries(scores, offsets, order)", unlocked(&ranks),
+        nb::arg("n_threads") = 1, "Rank of each row in its query, from 1.");
+    def(m, "weighted_concordance(offsets, levels, scores, weight)", unlocked(&concordance),
         "Total weight of the pairs in the right order, in the wrong one, and tied.");
-    def(m, "censored_concordance", &censored_concordance_of, {"offsets", "event", "time", "risk", "tolerance"},
+    def(m, "censored_concordance(offsets, event, time, risk, tolerance)",
+        unlocked(&censored_concordance_of),
         "Comparable pairs: concordant, discordant, tied in risk, in time.");
 }

@@ -1,210 +1,158 @@
-// Products with the rows, with functions of single features, and with kernel matrices; small linear algebra.
-#include "symmetric.hpp"
-#include "curves.hpp"
+// Products with the rows, with functions of single features, and with kernel matrices; small linear
+// algebra.
+#include "products.hpp"
+
 #include "arrays.hpp"
+#include "curves.hpp"
 #include "kernel_matrix.hpp"
-#include "parallel.hpp"
-#include "simd.hpp"
+#include "symmetric.hpp"
+
+template <>
+inline constexpr Choices<KernelKind> choices<KernelKind>{"kernel", {
+    {"rbf", KernelKind::rbf}, {"poly", KernelKind::poly}, {"sigmoid", KernelKind::sigmoid},
+    {"linear", KernelKind::linear}}};
 
 namespace {
 
-auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads) {
-    require_length(w.shape(0), n_columns(rows.rows), "w");
-    const Positions x(rows, order);
-    // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
-    // does, then in large pages. New memory takes longer than the products of short rows.
-    return filled(PageArray<double>(x.size(), 32 << 20), [&](auto out) {
-        multiply(x.rows, x.order, span_of(w), out, n_threads);
+PageArray<double> scores(const Rows &rows, Doubles w, OptionalOrder order, int n_threads) {
+    require_length(w, n_columns(rows), "w");
+    const Positions x = positions(rows, order);
+    // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it
+    // never does, then in large pages. New memory takes longer than the products of short rows.
+    return filled(PageArray<double>(x.n, 32 << 20), [&](auto out) {
+        multiply(x, w, out, n_threads);
     });
 }
 
-auto gradient(const BoundRows &rows, Doubles r, OptionalOrder order, int n_threads) {
-    const Positions x(rows, order);
-    require_length(r.shape(0), x.size(), "r");
-    return filled(std::vector<double>(n_columns(rows.rows)), [&](auto out) {
-        multiply_transposed(x.rows, x.order, span_of(r), out, n_threads);
-    });
-}
-
-nb::object cholesky_factor_of(Doubles matrix, std::int64_t n) {
-    check_square(matrix, n, "matrix");
-    std::vector<double> factor = own_copy(matrix);
-    const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
-    return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
-}
-
-auto cholesky_solution(Doubles factor, std::int64_t n, Doubles b) {
-    check_square(factor, n, "factor");
-    require_length(b.shape(0), n, "b");
-    return filled(own_copy(b), [&](auto x) { cholesky_solve(span_of(factor), n, x); });
-}
-
-auto sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
-    require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
-    return filled(PageArray<double>(x.shape(0), PageArray<double>::huge), [&](auto out) {
-        add_scaled(span_of(x), a, span_of(y), out, n_threads);
-    });
+std::vector<double> gradient(const Rows &rows, Doubles r, OptionalOrder order, int n_threads) {
+    return multiply_transposed(positions(rows, order), r, n_threads);
 }
 
 // ---- curves -----------------------------------------------------------------------------------
 
 /// Functions whose arrays belong together; the knots ascend, as Python has checked.
-struct BoundCurves {
-    Integers feature, offsets;
-    Doubles knots, values, slopes;
-
-    Curves view(std::int64_t n_columns) const {
-        const auto n = std::int64_t(feature.shape(0)), n_knots = std::int64_t(knots.shape(0));
-        require_length(offsets.shape(0), n + 1, "offsets");
-        check_offsets(span_of(offsets), knots.shape(0));
-        require_lengths(n_knots + n, {"values", "slopes"}, values, slopes);
-        check_indices(span_of(feature), n_columns, "a curve has no such feature");
-        return {span_of(feature), span_of(offsets), span_of(knots), span_of(values), span_of(slopes)};
-    }
-};
-
-nb::object curve_columns(const BoundCurves &bound, const BoundRows &x, int n_threads) {
-    const Curves curves = bound.view(n_columns(x.rows));
-    return cast_values(unlocked([&] { return map_rows(x.rows, curves, n_threads); }));
+const Curves &checked(const Curves &curves, const Rows &rows) {
+    require_length(curves.offsets, curves.size() + 1, "offsets");
+    check_offsets(curves.offsets, curves.knots.size());
+    require_lengths(std::ssize(curves.knots) + curves.size(), {"values", "slopes"}, curves.values,
+                    curves.slopes);
+    check_indices(curves.feature, n_columns(rows), "a curve has no such feature");
+    return curves;
 }
 
-auto curve_sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
-    const Curves curves = bound.view(n_columns(x.rows));
-    return filled(std::vector<double>(n_rows(x.rows)), [&](auto out) {
-        sum_curves(x.rows, curves, out.data(), n_threads);
-    });
+Values curve_columns(const Curves &curves, const Rows &rows, int n_threads) {
+    return map_rows(rows, checked(curves, rows), n_threads);
+}
+
+std::vector<double> curve_sums(const Curves &curves, const Rows &rows, int n_threads) {
+    return sum_curves(rows, checked(curves, rows), n_threads);
 }
 
 /// Dense rows, and the piece of each function that every one of them is in.
-struct BoundPieces {
-    BoundCurves bound;
-    BoundRows x;
+struct Pieces {
+    Curves curves;
+    Rows rows;
     std::vector<std::uint8_t> pieces;
 
-    BoundPieces(const BoundCurves &curves, const BoundRows &rows, int n_threads) : bound(curves), x(rows) {
-        const Curves known = bound.view(n_columns(x.rows));
-        for (std::int64_t c = 0; c < known.size(); ++c)
-            require(known.offsets[c + 1] - known.offsets[c] <= 255, "a curve has more than 255 knots");
-        pieces.resize(n_rows(x.rows) * known.size());
-        unlocked([&] { find_pieces(x.rows, known, pieces.data(), n_threads); });
+    Pieces(const Curves &from, const Rows &x, int n_threads) : curves(checked(from, x)), rows(x) {
+        for (Index c = 0; c < curves.size(); ++c)
+            require(curves.offsets[c + 1] - curves.offsets[c] <= 255,
+                    "a curve has more than 255 knots");
+        pieces.resize(n_rows(rows) * curves.size());
+        find_pieces(rows, curves, pieces.data(), n_threads);
     }
 };
 
-auto piece_scores(const BoundPieces &at, Doubles values, Doubles slopes, Doubles lines, OptionalOrder order,
-                  int n_threads) {
-    const BoundCurves bound{at.bound.feature, at.bound.offsets, at.bound.knots, values, slopes};
-    const Curves curves = bound.view(n_columns(at.x.rows));
-    require_length(lines.shape(0), curves.size(), "lines");
-    const Positions x(at.x, order);
-    return filled(std::vector<double>(x.size()), [&](auto out) {
-        sum_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(lines), out, n_threads);
-    });
+std::vector<double> piece_scores(const Pieces &at, Doubles values, Doubles slopes, Doubles lines,
+                                 OptionalOrder order, int n_threads) {
+    Curves curves = at.curves;
+    curves.values = values;
+    curves.slopes = slopes;
+    checked(curves, at.rows);
+    require_length(lines, curves.size(), "lines");
+    const Positions x = positions(at.rows, order);
+    return sum_pieces(x, curves, at.pieces.data(), lines, n_threads);
 }
 
-auto piece_slopes(const BoundPieces &at, Doubles r, OptionalOrder order, int n_threads) {
-    const Curves curves = at.bound.view(n_columns(at.x.rows));
-    const Positions x(at.x, order);
-    require_length(r.shape(0), x.size(), "r");
-    return filled(std::vector<double>(2 * curves.values.size() + curves.feature.size()), [&](auto out) {
-        add_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(r), out, n_threads);
-    });
+std::vector<double> piece_slopes(const Pieces &at, Doubles r, OptionalOrder order, int n_threads) {
+    const Curves &curves = checked(at.curves, at.rows);
+    const Positions x = positions(at.rows, order);
+    require_length(r, x.n, "r");
+    return add_pieces(x, curves, at.pieces.data(), r, n_threads);
+}
+
+void bind_curves(nb::module_ &m) {
+    nb::class_<Curves> curves(m, "Curves", "Functions of one feature each, linear between knots.");
+    def(curves, "__init__(feature, offsets, knots, values, slopes)",
+        [](Curves *self, Integers feature, Integers offsets, Doubles knots, Doubles values,
+           Doubles slopes) {
+        new (self) Curves{feature, offsets, knots, values, slopes};
+    }, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+        nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+    def(curves, "columns(rows, n_threads)", unlocked(&curve_columns),
+        "All functions of all rows, row by row, in the type of the rows.");
+    def(curves, "sums(rows, n_threads)", unlocked(&curve_sums),
+        "The sum of all functions, for every row.");
+    nb::class_<Pieces> pieces(m, "Pieces",
+                              "Dense rows, and the piece of each function that every one is in.");
+    def(pieces, "__init__(curves, rows, n_threads)",
+        unlocked([](Pieces *self, const Curves &curves, const Rows &rows, int n_threads) {
+        new (self) Pieces(curves, rows, n_threads);
+    }), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+    def(pieces, "scores(values, slopes, lines, order, n_threads)", unlocked(&piece_scores),
+        "The sum of functions with these pieces, and of lines, for every position.");
+    def(pieces, "slopes(r, order, n_threads)", unlocked(&piece_slopes),
+        "Sums of r over the positions in each piece, their first moments, and those of features.");
 }
 
 // ---- kernel matrices --------------------------------------------------------------------------
 
-KernelFunction kernel_function(const std::string &name, double gamma, int degree, double coef0) {
-    const auto kind = choose<KernelKind>("kernel", name, {{"rbf", KernelKind::rbf}, {"poly", KernelKind::poly},
-        {"sigmoid", KernelKind::sigmoid}, {"linear", KernelKind::linear}});
+KernelFunction kernel_function(KernelKind kind, double gamma, int degree, double coef0) {
     // Of distances e^-γd would grow without a bound, and no longer be a kernel.
-    if (kind == KernelKind::rbf && !(gamma >= 0.0))
-        throw std::invalid_argument("gamma must be >= 0, got " + std::to_string(gamma));
-    if (degree < 0) throw std::invalid_argument("degree must be >= 0, got " + std::to_string(degree));
+    if (kind == KernelKind::rbf) require_non_negative(gamma, "gamma");
+    require_non_negative(degree, "degree");
     return {kind, gamma, degree, coef0};
 }
 
-void check_columns(const BoundRows &a, const BoundRows &b) {
-    if (n_columns(a.rows) != n_columns(b.rows))
-        throw std::invalid_argument("rows of " + std::to_string(n_columns(a.rows)) + " and of " +
-                                    std::to_string(n_columns(b.rows)) + " columns have no kernel");
-}
-
-auto kernel_matrix_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, int n_threads) {
-    check_columns(a, b);
-    const std::int64_t n_a = n_rows(a.rows), n_b = n_rows(b.rows);
-    if (n_b > 0 && n_a > (std::int64_t(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
-    return filled(PageArray<double>(n_a * n_b, PageArray<double>::huge), [&](auto out) {
-        kernel_matrix(f, a.rows, b.rows, out, n_threads);
-    });
-}
-
-auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, Doubles v, int n_threads) {
-    check_columns(a, b);
-    require_length(v.shape(0), n_rows(b.rows), "v");
-    return filled(std::vector<double>(n_rows(a.rows)), [&](auto out) {
-        kernel_product(f, a.rows, b.rows, span_of(v), out, n_threads);
-    });
-}
-
-auto symmetric_product_of(Matrix<double> q, Doubles v, int n_threads) {
+std::vector<double> symmetric_product_of(const Matrix<const double> &q, Doubles v, int n_threads) {
     require(q.shape(0) == q.shape(1), "the matrix is not square");
     require(q.shape(0) <= 1 || q.stride(1) == 1, "rows must be contiguous");
-    require_length(v.shape(0), std::int64_t(q.shape(0)), "v");
-    return filled(std::vector<double>(v.shape(0)), [&](auto out) {
-        symmetric_product(q.data(), q.stride(0), span_of(v), out, n_threads);
-    });
+    require_length(v, Index(q.shape(0)), "v");
+    return symmetric_product(q.data(), q.stride(0), v, n_threads);
 }
 
 void bind_kernels(nb::module_ &m) {
     nb::class_<KernelFunction>(m, "KernelFunction", "k(a, b) of two rows.");
-    def(m, "kernel_function", &kernel_function, {"name", "gamma", "degree", "coef0"},
+    def(m, "kernel_function(name, gamma, degree, coef0)", &kernel_function,
         "name: rbf, poly, sigmoid or linear.");
-    def(m, "kernel_matrix", &kernel_matrix_of, {"function", "a", "b", "n_threads"},
+    def(m, "kernel_matrix(function, a, b, n_threads)", unlocked(&kernel_matrix),
         "K(A, B), flattened; half is computed where b is a.");
-    def(m, "kernel_product", &kernel_product_of, {"function", "a", "b", "v", "n_threads"},
+    def(m, "kernel_product(function, a, b, v, n_threads)", unlocked(&kernel_product),
         "K(A, B) v without the matrix; half is computed where b is a.");
-    def(m, "kernel_diagonal", [](const KernelFunction &f, const BoundRows &rows, int n_threads) {
-        return filled(std::vector<double>(n_rows(rows.rows)), [&](auto out) {
-            kernel_diagonal(f, rows.rows, out, n_threads);
-        });
-    }, {"function", "rows", "n_threads"}, "k(a, a) of every row.");
-    def(m, "symmetric_product", &symmetric_product_of, {"q", "v", "n_threads"},
+    def(m, "kernel_diagonal(function, rows, n_threads)", unlocked(&kernel_diagonal),
+        "k(a, a) of every row.");
+    def(m, "symmetric_product(q, v, n_threads)", unlocked(&symmetric_product_of),
         "Q v; only the triangle above the diagonal is read.");
-}
-
-void bind_curves(nb::module_ &m) {
-    nb::class_<BoundCurves> curves(m, "Curves", "Functions of one feature each, linear between knots.");
-    def(curves, "__init__", [](BoundCurves *self, Integers feature, Integers offsets, Doubles knots, Doubles values,
-                               Doubles slopes) {
-        new (self) BoundCurves{feature, offsets, knots, values, slopes};
-    }, {"feature", "offsets", "knots", "values", "slopes"});
-    def(curves, "columns", &curve_columns, {"rows", "n_threads"},
-        "All functions of all rows, row by row, in the type of the rows.");
-    def(curves, "sums", &curve_sums, {"rows", "n_threads"}, "The sum of all functions, for every row.");
-    nb::class_<BoundPieces> pieces(m, "Pieces", "Dense rows, and the piece of each function that every one is in.");
-    pieces.def(nb::init<const BoundCurves &, const BoundRows &, int>(), nb::arg("curves"), nb::arg("rows"),
-               nb::arg("n_threads"));
-    def(pieces, "scores", &piece_scores, {"values", "slopes", "lines", "order", "n_threads"},
-        "The sum of functions with these pieces, and of lines, for every position.");
-    def(pieces, "slopes", &piece_slopes, {"r", "order", "n_threads"},
-        "Sums of r over the positions in each piece, their first moments, and those of features.");
 }
 
 }  // namespace
 
 void bind_products(nb::module_ &m) {
-    def(m, "scores", &scores, {"rows", "w", "order", "n_threads"}, "X w, by position.");
-    def(m, "gradient", &gradient, {"rows", "r", "order", "n_threads"}, "Transposed X times r, r by position.");
-    def(m, "longest_sums", [](const BoundRows &rows) {
-        const LongestSums found = longest_sums(rows.rows);
-        return nb::make_tuple(found.score, found.slope);
-    }, {"rows"}, "Terms of the longest sums that scores, and slopes in w, are made of.");
-    def(m, "cholesky_factor", &cholesky_factor_of, {"matrix", "n"}, "The factor, or None if not positive definite.");
-    def(m, "cholesky_solve", &cholesky_solution, {"factor", "n", "b"});
-    def(m, "add_scaled", &sum_of_scaled, {"x", "a", "y", "n_threads"}, "x + a y.");
-    def(m, "dot", [](Doubles x, Doubles y) {
-        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
-        return simd().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
-    }, {"x", "y"}, "Inner product on one thread, the same bits whatever BLAS does.");
+    def(m, "scores(rows, w, order, n_threads)", unlocked(&scores), "X w, by position.");
+    def(m, "gradient(rows, r, order, n_threads)", unlocked(&gradient),
+        "Transposed X times r, r by position.");
+    def(m, "longest_sums(rows)", [](const Rows &rows) {
+        const LongestSums found = longest_sums(rows);
+        return std::tuple(found.score, found.slope);
+    }, "Terms of the longest sums that scores, and slopes in w, are made of.");
+    def(m, "cholesky_factor(matrix, n)", unlocked(&cholesky_factor),
+        "The factor, or None if not positive definite.");
+    def(m, "cholesky_solve(factor, n, b)", unlocked(&cholesky_solve));
+    def(m, "add_scaled(x, a, y, n_threads)", unlocked(&add_scaled), "x + a y.");
+    def(m, "dot(x, y)", [](Doubles x, Doubles y) {
+        require_length(y, std::ssize(x), "y");
+        return simd().dot_vectors(std::ssize(x), x.data(), y.data());
+    }, "Inner product on one thread, the same bits whatever BLAS does.");
     m.attr("LONG_QUERY") = long_query;
     m.def("instruction_set", [] { return simd().name; }, "The vector kernels in use.");
     bind_kernels(m);

@@ -1,80 +1,73 @@
-// Matrices, checked once; their columns, scanned, scaled and gathered from tables; queries and levels.
-#include <nanobind/stl/pair.h>
-
+// Matrices, checked once; their columns, scanned, scaled and gathered from tables; queries and
+// levels.
 #include "arrays.hpp"
 #include "checksum.hpp"
 #include "column_scan.hpp"
 #include "interleave.hpp"
-#include "rows.hpp"
 
 namespace {
 
 template <class Value>
-BoundRows dense_rows(Matrix<Value> x) {
+Rows dense_rows(Matrix<const Value> x) {
     // NumPy gives arrays without elements strides of 0.
     require(x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1, "rows must be contiguous");
-    const auto n_rows = std::int64_t(x.shape(0)), n_columns = std::int64_t(x.shape(1));
-    const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
-    return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
+    const auto n_rows = Index(x.shape(0)), n_columns = Index(x.shape(1));
+    return DenseRows<Value>{x.data(), n_rows > 1 ? x.stride(0) : n_columns, n_rows, n_columns};
 }
 
 template <class Value>
-BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, Integers offsets, std::int64_t n_columns,
-                   std::int64_t n_checked) {
-    unlocked([&] { check_csr(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked); });
-    const auto n_rows = std::int64_t(offsets.shape(0)) - 1;
-    return {CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
-            nb::make_tuple(values, columns, offsets)};
-}
-
-template <class Value>
-void bind_rows_of(nb::module_ &m) {
-    def(m, "dense_rows", &dense_rows<Value>, {"x"});
-    def(m, "csr_rows", &csr_rows<Value>, {"values", "columns", "offsets", "n_columns"}, nb::arg("n_checked") = 0,
-        "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
+Rows csr_rows(std::span<const Value> values, std::span<const std::int32_t> columns,
+              Integers offsets, Index n_columns, Index n_checked) {
+    check_csr(values.size(), columns, offsets, n_columns, n_checked);
+    return CsrRows<Value>{values.data(), columns.data(), offsets.data(), std::ssize(offsets) - 1,
+                          n_columns};
 }
 
 // ---- columns ----------------------------------------------------------------------------------
 
-/// The arrays, which are moved from, by name.
-template <class... T>
-nb::dict named_arrays(const char *const (&names)[sizeof...(T)], std::vector<T> &...arrays) {
+/// By name, an array of each member.
+template <class T, class... Member>
+nb::dict named_arrays(const std::vector<T> &all, const char *const (&names)[sizeof...(Member)],
+                      Member T::*...members) {
     nb::dict out;
     const char *const *name = names;
-    ((out[*name++] = to_numpy(std::move(arrays))), ...);
+    std::apply([&](auto &&...arrays) { ((out[*name++] = to_numpy(std::move(arrays))), ...); },
+               member_arrays(all, members...));
     return out;
 }
 
-/// What the scan found, by the names of ColumnScan.
-nb::dict scan(const BoundRows &x, OptionalDoubles weight, int n_threads) {
-    require_length(weight, n_rows(x.rows), "weight");
-    ColumnScan found = unlocked([&] { return scan_columns(x.rows, span_of(weight), n_threads); });
-    nb::dict out = named_arrays({"mean", "variance", "low", "high", "norms", "largest", "n_nonzero", "n_missing"},
-                                found.mean, found.variance, found.low, found.high, found.norms, found.largest,
-                                found.n_nonzero, found.n_missing);
-    out["checksum"] = found.checksum;
+nb::dict scan(const Rows &rows, OptionalDoubles weight, int n_threads) {
+    require_length(weight, n_rows(rows), "weight");
+    const auto [columns, checksum] = run_unlocked([&] {
+        return scan_columns(rows, or_empty(weight), n_threads);
+    });
+    nb::dict out = named_arrays(columns, {"mean", "variance", "low", "high", "norms", "largest",
+                                          "n_nonzero", "n_missing"}, &ColumnFacts::mean,
+                                          &ColumnFacts::variance, &ColumnFacts::low,
+                                          &ColumnFacts::high, &ColumnFacts::norm,
+                                          &ColumnFacts::largest, &ColumnFacts::n_nonzero,
+                                          &ColumnFacts::n_missing);
+    out["checksum"] = checksum;
     return out;
 }
 
-/// What lies outside of a range, by the names of ColumnStrays.
-nb::dict strays(const BoundRows &x, Doubles floor, Doubles ceiling, int n_threads) {
-    require_lengths(n_columns(x.rows), {"floor", "ceiling"}, floor, ceiling);
-    ColumnStrays found = unlocked([&] { return find_strays(x.rows, span_of(floor), span_of(ceiling), n_threads); });
-    return named_arrays({"n_outside", "excess", "worst", "worst_row", "first_missing"}, found.n_outside, found.excess,
-                        found.worst, found.worst_row, found.first_missing);
+nb::dict strays(const Rows &rows, Doubles floor, Doubles ceiling, int n_threads) {
+    require_lengths(n_columns(rows), {"floor", "ceiling"}, floor, ceiling);
+    return named_arrays(run_unlocked([&] { return find_strays(rows, floor, ceiling, n_threads); }),
+                        {"n_outside", "excess", "worst", "worst_row", "first_missing"},
+                        &ColumnStrays::n_outside, &ColumnStrays::excess, &ColumnStrays::worst,
+                        &ColumnStrays::worst_row, &ColumnStrays::first_missing);
 }
 
-nb::object scale_queries(const BoundRows &x, Integers offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
-    return cast_values(unlocked([&] {
-        return divide_by_query_range(x.rows, queries.offsets, queries.order, n_threads);
-    }));
+Values scale_queries(const Rows &rows, Integers offsets, OptionalOrder order, int n_threads) {
+    return divide_by_query_range(rows, ordered_queries(offsets, order, std::size_t(n_rows(rows))),
+                                 n_threads);
 }
 
 // ---- columns of tables, as Arrow lays them out --------------------------------------------------
 
 using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bits = Vector<std::uint8_t>;
+using Bits = Vector<const std::uint8_t>;
 
 template <class... Types>
 TableColumn::Values typed(const AnyVector &column, std::variant<const Types *...>) {
@@ -86,12 +79,12 @@ TableColumn::Values typed(const AnyVector &column, std::variant<const Types *...
 }
 
 template <class Value>
-std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid, Integers first_bit,
-                                  nb::ndarray<Value, nb::ndim<2>, nb::device::cpu> out, int n_threads) {
-    const auto n_rows = std::int64_t(out.shape(0)), n_columns = std::int64_t(out.shape(1));
+std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid,
+                                  Integers first_bit, Matrix<Value> out, int n_threads) {
+    const auto n_rows = Index(out.shape(0)), n_columns = Index(out.shape(1));
     require_length(nb::len(columns), n_columns, "columns");
     require_length(nb::len(valid), n_columns, "valid");
-    require_length(first_bit.shape(0), n_columns, "first_bit");
+    require_length(first_bit, n_columns, "first_bit");
     require(n_rows == 0 || n_columns <= 1 || out.stride(1) == 1, "rows must be contiguous");
     std::vector<AnyVector> held;  // the arrays live as long as the copying
     std::vector<Bits> bits;
@@ -99,25 +92,32 @@ std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid
     for (std::size_t j = 0; j < out.shape(1); ++j) {
         held.push_back(nb::cast<AnyVector>(columns[j], false));
         require_length(held.back().shape(0), n_rows, "a column");
-        TableColumn part{typed(held.back(), TableColumn::Values()), nullptr, first_bit(j)};
+        TableColumn part{typed(held.back(), TableColumn::Values()), nullptr, first_bit[j]};
         if (!valid[j].is_none()) {
             bits.push_back(nb::cast<Bits>(valid[j], false));
-            const auto n_bits = 8 * std::int64_t(bits.back().shape(0));
-            require(part.first_bit >= 0 && part.first_bit <= n_bits - n_rows, "a validity bitmap is too short");
+            const auto n_bits = 8 * Index(bits.back().shape(0));
+            require(part.first_bit >= 0 && part.first_bit <= n_bits - n_rows,
+                    "a validity bitmap is too short");
             part.valid = bits.back().data();
         }
         parts.push_back(part);
     }
-    const std::int64_t stride = n_rows > 1 ? out.stride(0) : n_columns;
-    const Specials seen = unlocked([&] {
+    const Index stride = n_rows > 1 ? out.stride(0) : n_columns;
+    const Specials seen = run_unlocked([&] {
         return interleave_columns<Value>(parts, n_rows, out.data(), stride, n_threads);
     });
     return {seen.missing, seen.infinite};
 }
 
 template <class Value>
-void bind_interleave(nb::module_ &m) {
-    def(m, "interleave_columns", &interleave<Value>, {"columns", "valid", "first_bit", "out"}, nb::arg("n_threads") = 1,
+void bind_of(nb::module_ &m) {
+    def(m, "dense_rows(x)", &dense_rows<Value>, nb::keep_alive<0, 1>());
+    def(m, "csr_rows(values, columns, offsets, n_columns)", unlocked(&csr_rows<Value>),
+        nb::arg("n_checked") = 0, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(),
+        nb::keep_alive<0, 3>(),
+        "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
+    def(m, "interleave_columns(columns, valid, first_bit, out)", &interleave<Value>,
+        nb::arg("n_threads") = 1,
         "Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, "
         "and whether any is infinite.");
 }
@@ -125,57 +125,54 @@ void bind_interleave(nb::module_ &m) {
 // ---- queries ----------------------------------------------------------------------------------
 
 auto factorize_ids(Integers ids) {
-    Codes found = unlocked([&] { return factorize(span_of(ids)); });
-    return to_tuple(std::move(found.codes), std::move(found.first));
+    Codes found = factorize(ids);
+    return std::tuple(std::move(found.codes), std::move(found.first));
 }
 
-auto group_rows_of(Integers codes, std::int64_t n_queries) {
+auto group_rows_of(Integers codes, Index n_queries) {
     require(n_queries >= 0, "n_queries must be >= 0");
-    Grouping found = unlocked([&] { return group_rows(span_of(codes), n_queries); });
-    return std::make_tuple(to_numpy(std::move(found.order)), to_numpy(std::move(found.offsets)), found.is_identity);
+    Grouping found = group_rows(codes, n_queries);
+    return std::tuple(std::move(found.order), std::move(found.offsets), found.is_identity);
 }
 
-auto rank_levels_of(Doubles labels, Integers offsets, OptionalOrder order, int n_threads) {
-    const QueryView queries = checked_queries(offsets, order, labels.shape(0));
-    const std::vector<double> own = without_nan(labels, "a label");
-    Levels found = unlocked([&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
-    return to_tuple(std::move(found.levels), std::move(found.n_levels));
-}
-
-auto count_pairs_of(Levels32 levels, Integers offsets, Levels32 n_levels) {
-    check_queries(offsets, levels, n_levels);
-    return to_numpy(unlocked([&] { return count_pairs(span_of(levels), span_of(offsets), span_of(n_levels)); }));
+auto rank_levels_of(std::vector<double> labels, Integers offsets, OptionalOrder order,
+                    int n_threads) {
+    const Queries queries = ordered_queries(offsets, order, labels.size());
+    check_not_nan(labels, "a label");
+    RankedLevels found = rank_levels(labels, queries.offsets, queries.order, n_threads);
+    return std::tuple(std::move(found.levels), std::move(found.n_levels));
 }
 
 }  // namespace
 
 void bind_rows(nb::module_ &m) {
-    nb::class_<BoundRows>(m, "Rows", "A view of a row-major matrix, dense or CSR.")
-        .def_prop_ro("shape", [](const BoundRows &r) { return nb::make_tuple(n_rows(r.rows), n_columns(r.rows)); });
-    bind_rows_of<float>(m);
-    bind_rows_of<double>(m);
-    def(m, "first_non_finite", [](const BoundRows &rows, int n_threads) {
-        return unlocked([&] { return first_non_finite(rows.rows, n_threads); });
-    }, {"rows"}, nb::arg("n_threads") = 1, "(row, column) of the first NaN or infinity, or None.");
-    def(m, "columns_increase", [](const BoundRows &rows, int n_threads) {
-        return unlocked([&] { return columns_increase(rows.rows, n_threads); });
-    }, {"rows"}, nb::arg("n_threads") = 1, "Whether the column indices of every row increase strictly.");
-    def(m, "scan_columns", &scan, {"rows", "weight", "n_threads"},
-        "Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.");
-    def(m, "find_strays", &strays, {"rows", "floor", "ceiling", "n_threads"},
+    nb::class_<Rows> rows(m, "Rows", "A view of a row-major matrix, dense or CSR.");
+    def_properties(rows, {{"shape"}}, [](const Rows &r) {
+        return std::tuple(n_rows(r), n_columns(r));
+    });
+    bind_of<float>(m);
+    bind_of<double>(m);
+    def(m, "first_non_finite(rows)", unlocked(&first_non_finite), nb::arg("n_threads") = 1,
+        "(row, column) of the first NaN or infinity, or None.");
+    def(m, "columns_increase(rows)", unlocked(&columns_increase), nb::arg("n_threads") = 1,
+        "Whether the column indices of every row increase strictly.");
+    def(m, "scan_columns(rows, weight, n_threads)", &scan,
+        "Moments, ranges, norms and counts of every column, absent entries being 0, and the "
+        "checksum of the rows.");
+    def(m, "find_strays(rows, floor, ceiling, n_threads)", &strays,
         "Values of every column below its floor, above its ceiling, or missing.");
-    def(m, "scale_queries", &scale_queries, {"rows", "offsets", "order", "n_threads"},
+    def(m, "scale_queries(rows, offsets, order, n_threads)", unlocked(&scale_queries),
         "The stored entries, each divided by the range of its column within its query.");
-    bind_interleave<float>(m);
-    bind_interleave<double>(m);
-    def(m, "crc32c", [](Vector<std::uint8_t> bytes, std::uint32_t before) {
-        return unlocked([&] { return crc32c(span_of(bytes), before); });
-    }, {"bytes"}, nb::arg("before") = 0, "CRC-32C of the bytes, which continues that of what came before.");
-    def(m, "factorize", &factorize_ids, {"ids"},
+    def(m, "crc32c(bytes)", unlocked(&crc32c), nb::arg("before") = 0,
+        "CRC-32C of the bytes, which continues that of what came before.");
+    def(m, "factorize(ids)", unlocked(&factorize_ids),
         "(codes, first): ids numbered by first appearance, and the row of each first appearance.");
-    def(m, "group_rows", &group_rows_of, {"codes", "n_queries"},
+    def(m, "group_rows(codes, n_queries)", unlocked(&group_rows_of),
         "(order, offsets, is_identity): a stable counting sort; order is empty if the identity.");
-    def(m, "rank_levels", &rank_levels_of, {"labels", "offsets", "order"}, nb::arg("n_threads") = 1,
-        "(levels, n_levels): dense ranks of the labels of each query.");
-    def(m, "count_pairs", &count_pairs_of, {"levels", "offsets", "n_levels"}, "Pairs (i above j) of each query.");
+    def(m, "rank_levels(labels, offsets, order)", unlocked(&rank_levels_of),
+        nb::arg("n_threads") = 1, "(levels, n_levels): dense ranks of the labels of each query.");
+    def(m, "count_pairs(levels, offsets, n_levels)",
+        unlocked([](Levels levels, Integers offsets, Levels n_levels) {
+        return count_pairs(leveled_queries(offsets, levels, n_levels));
+    }), "Pairs (i above j) of each query.");
 }

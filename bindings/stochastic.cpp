@@ -1,10 +1,9 @@
-// Random numbers, samplers of pairs, stochastic descent, and the index of the rows that are kept of a stream.
+// Random numbers, samplers of pairs, stochastic descent, and the index of the rows that are kept of
+// a stream.
 #include <nanobind/stl/unique_ptr.h>
 
-#include <array>
 #include <chrono>
 
-#include "pair_sampler.hpp"
 #include "arrays.hpp"
 #include "descent.hpp"
 #include "exclusive.hpp"
@@ -14,36 +13,31 @@ namespace {
 
 // ---- random numbers ---------------------------------------------------------------------------
 
-auto state_of(const Random &random) {
-    return to_numpy(std::vector<std::uint64_t>(random.state().begin(), random.state().end()));
-}
-
-void set_state(Random &random, const Vector<std::uint64_t> &words) {
+void set_state(Random &random, const Vector<const std::uint64_t> &words) {
     Random::State state;
-    require_length(words.shape(0), std::int64_t(state.size()), "the state of a generator");
+    require_length(words.shape(0), Index(state.size()), "the state of a generator");
     std::copy_n(words.data(), state.size(), state.begin());
-    require(random.set_state(state), "a generator whose state is all zeros would give nothing but zeros");
+    require(random.set_state(state),
+            "a generator whose state is all zeros would give nothing but zeros");
 }
 
-void check_count(std::int64_t n, const char *name) {
-    if (n < 0) throw std::invalid_argument(std::string(name) + " must be >= 0, got " + std::to_string(n));
-}
-
-auto random_numbers(Random &random, std::int64_t n) {
-    check_count(n, "n");
+std::vector<std::uint64_t> random_numbers(Random &random, Index n) {
+    require_non_negative(n, "n");
     std::vector<std::uint64_t> out(n);
     for (std::uint64_t &number : out) number = random.next();
-    return to_numpy(std::move(out));
+    return out;
 }
 
 // ---- samplers ---------------------------------------------------------------------------------
 
-/// Draws from pair `first` on until all are drawn or 50 ms have passed; returns how many there are then.
+/// Draws from pair `first` on until all are drawn or 50 ms have passed; returns how many there are
+/// then.
 std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::size_t first,
-                             std::span<std::int64_t> winners, std::span<std::int64_t> losers) {
+                             std::span<Index> winners, std::span<Index> losers) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::milliseconds(50);
-    std::array<RowPair, 256> pairs;  // random numbers come pair by pair: where a piece ends leaves no trace
+    // random numbers come pair by pair: where a piece ends leaves no trace
+    std::array<RowPair, 256> pairs;
     do {
         const std::size_t n = std::min(pairs.size(), winners.size() - first);
         sampler.draw(random, std::span(pairs).first(n));
@@ -55,97 +49,86 @@ std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::si
     return first;
 }
 
-auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
-    check_count(n, "n");
-    std::vector<std::int64_t> winners(n), losers(n);
+auto draw(const PairSampler &sampler, Random &random, Index n) {
+    require_non_negative(n, "n");
+    std::vector<Index> winners(n), losers(n);
     Random own = random;  // others may draw from it while the GIL is let go
     // By rejection a pair may take a millisecond: Ctrl-C is answered on the way.
     for (std::size_t done = 0; done < winners.size();) {
-        done = unlocked([&] { return draw_for_a_while(sampler, own, done, winners, losers); });
+        done = run_unlocked([&] { return draw_for_a_while(sampler, own, done, winners, losers); });
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
     random = own;
-    return to_tuple(std::move(winners), std::move(losers));
+    return std::tuple(std::move(winners), std::move(losers));
 }
 
 std::unique_ptr<PairSampler> cell_sampler(Integers rows, Integers winner_first, Integers n_winners,
                                           Integers loser_first, Integers n_losers, Doubles weights,
-                                          OptionalDoubles row_weights, OptionalOrder restarts) {
-    const auto n_cells = std::int64_t(weights.shape(0));
-    require_lengths(n_cells, {"winner_first", "n_winners", "loser_first", "n_losers"}, winner_first, n_winners,
-                    loser_first, n_losers);
+                                          OptionalDoubles row_weights,
+                                          std::optional<Integers> restarts) {
+    require_lengths(std::ssize(weights), {"winner_first", "n_winners", "loser_first", "n_losers"},
+                    winner_first, n_winners, loser_first, n_losers);
     require(!restarts || row_weights, "restarts are of no use without row_weights");
-    std::vector<Cell> cells(n_cells);
-    for (std::size_t c = 0; c < cells.size(); ++c)
-        cells[c] = {winner_first(c), n_winners(c), loser_first(c), n_losers(c)};
-    return unlocked([&] {
-        const Cells from{span_of(rows), cells, span_of(weights)};
-        const std::int64_t start = 0;
-        if (!row_weights) return make_cell_sampler(from);
-        return make_cell_sampler(from, {span_of(row_weights), restarts ? span_of(*restarts) : std::span(&start, 1)});
-    });
+    std::vector<Cell> cells;
+    for (std::size_t c = 0; c < weights.size(); ++c)
+        cells.push_back({winner_first[c], n_winners[c], loser_first[c], n_losers[c]});
+    const Cells from{rows, cells, weights};
+    const Index start = 0;
+    if (!row_weights) return make_cell_sampler(from);
+    return make_cell_sampler(from, {*row_weights, restarts.value_or(std::span(&start, 1))});
 }
 
-/// The rows that the positions name may be those of a larger matrix, so only their sign can be checked.
-LeveledQueries leveled_queries(const Integers &offsets, const OptionalOrder &order, const Levels32 &levels,
-                                 const Levels32 &n_levels) {
-    check_queries(offsets, levels, n_levels);
-    require_length(order, std::int64_t(levels.shape(0)), "order");
-    check_indices(span_of(order), INT64_MAX, "order names a row that does not exist");
-    return {span_of(offsets), span_of(order), span_of(levels), span_of(n_levels)};
-}
-
-std::unique_ptr<PairSampler> level_sampler(Integers offsets, OptionalOrder order, Levels32 levels, Levels32 n_levels,
-                                           Doubles query_weight, OptionalDoubles row_weight) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
-    require_weights(row_weight, std::int64_t(levels.shape(0)), "row_weight");
-    return unlocked([&] { return make_level_sampler(queries, span_of(query_weight), span_of(row_weight)); });
-}
-
-std::unique_ptr<PairSampler> query_level_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
-                                                 Levels32 n_levels, Doubles query_weight) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_weights(query_weight, std::int64_t(queries.n_levels.size()), "query_weight");
-    return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
-}
-
-std::unique_ptr<PairSampler> rejection_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
-                                               Levels32 n_levels, std::optional<Vector<bool>> keep) {
-    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
-    require_length(keep, std::int64_t(n_levels.shape(0)), "keep");
-    return unlocked([&] { return make_rejection_sampler(queries, span_of(keep)); });
+/// A sampler of the pairs of queries. The rows that the positions name may be those of a larger
+/// matrix, so only their sign can be checked.
+template <auto make>
+void bind_query_sampler(nb::module_ &m, const char *name, const char *text) {
+    def(m, std::string(name) + "(offsets, order, levels, n_levels, query_weight)",
+        unlocked([](Integers offsets, OptionalOrder order, Levels levels, Levels n_levels,
+                    OptionalDoubles query_weight, OptionalDoubles row_weight) {
+        Queries queries = leveled_queries(offsets, levels, n_levels, row_weight, query_weight);
+        require_length(order, queries.n_rows(), "order");
+        check_indices(or_empty(order), INT64_MAX, "order names a row that does not exist");
+        queries.order = or_empty(order);
+        return make(queries);
+    }), nb::arg("row_weight").noconvert() = nb::none(),
+        text);
 }
 
 void bind_samplers(nb::module_ &m) {
     nb::class_<Random> random(m, "Random", "xoshiro256++, seeded by splitmix64.");
     random.def(nb::init<std::uint64_t>(), nb::arg("seed"));
-    random.def_prop_rw("state", &state_of, &set_state, nb::for_getter(nb::rv_policy::move),
-                       nb::for_setter(nb::arg("state").noconvert()), "Four words, not all zero.");
-    def(random, "numbers", &random_numbers, {"n"}, "The next n numbers of 64 bits.");
+    random.def_prop_rw("state", [](const Random &r) {
+        return to_numpy(std::vector<std::uint64_t>(r.state().begin(), r.state().end()));
+    }, &set_state, nb::for_getter(nb::rv_policy::move),
+        nb::for_setter(nb::arg("state").noconvert()),
+        "Four words, not all zero.");
+    def(random, "numbers(n)", &random_numbers, "The next n numbers of 64 bits.");
     nb::class_<PairSampler> sampler(m, "PairSampler", "A distribution over pairs of rows.");
-    def(sampler, "draw", &draw, {"random", "n"}, "(winners, losers) of the next n pairs.");
-    sampler.def_prop_ro("n_rows", &PairSampler::n_rows, "One more than the largest row that may be drawn.");
-    def(m, "cell_sampler", &cell_sampler, {"rows", "winner_first", "n_winners", "loser_first", "n_losers", "weights"},
-        nb::arg("row_weights").noconvert() = nb::none(), nb::arg("restarts").noconvert() = nb::none(),
+    def(sampler, "draw(random, n)", &draw, "(winners, losers) of the next n pairs.");
+    def_properties(sampler, {{"n_rows", "One more than the largest row that may be drawn."}},
+                   &PairSampler::n_rows);
+    def(m, "cell_sampler(rows, winner_first, n_winners, loser_first, n_losers, weights)",
+        unlocked(&cell_sampler), nb::arg("row_weights").noconvert() = nb::none(),
+        nb::arg("restarts").noconvert() = nb::none(),
         "A cell by weight, its winner and its loser from two ranges of rows.");
-    def(m, "level_sampler", &level_sampler, {"offsets", "order", "levels", "n_levels", "query_weight", "row_weight"},
-        "P(i, j) proportional to c_q u_i u_j.");
-    def(m, "query_level_sampler", &query_level_sampler, {"offsets", "order", "levels", "n_levels", "query_weight"},
-        "A query by weight, two of its levels, a row of each.");
-    def(m, "rejection_sampler", &rejection_sampler, {"offsets", "order", "levels", "n_levels", "keep"},
-        "Two rows until they make a pair.");
+    bind_query_sampler<make_level_sampler>(m, "level_sampler",
+                                           "P(i, j) proportional to c_q u_i u_j.");
+    bind_query_sampler<make_query_level_sampler>(
+        m, "query_level_sampler", "A query by weight, two of its levels, a row of each.");
+    bind_query_sampler<make_rejection_sampler>(m, "rejection_sampler",
+                                               "Two rows until they make a pair.");
 }
 
 // ---- descent ----------------------------------------------------------------------------------
 
 using BoundDescent = Exclusive<Descent>;
 
-constexpr std::int64_t most_columns = std::int64_t(1) << 40;
-
-/// The numbers of a learner behind its algorithm and before its updates, in the order of a state that is saved.
-constexpr double Learner::*scalars[] = {&Learner::strength, &Learner::a, &Learner::t, &Learner::square,
-                                        &Learner::first, &Learner::K, &Learner::total, &Learner::loss};
+/// The numbers of a learner behind its algorithm and before its updates, in the order of a state
+/// that is saved.
+constexpr double Learner::*scalars[] = {&Learner::strength, &Learner::a, &Learner::t,
+                                        &Learner::square,
+                                        &Learner::first, &Learner::K, &Learner::total,
+                                            &Learner::loss};
 constexpr std::size_t n_numbers = std::size(scalars) + 2;
 
 /// A learner as numbers, for a state that is saved: exact, as counts stay below 2⁵³.
@@ -156,215 +139,222 @@ std::vector<double> numbers_of(const Learner &m) {
     return numbers;
 }
 
-Learner learner_of(const Doubles &numbers) {
-    require_length(numbers.shape(0), n_numbers, "learner");
-    for (const double x : span_of(numbers))
-        require(x - x == 0, "a learner's number is not finite");
-    const double algorithm = numbers(0), n_updates = numbers(n_numbers - 1);
+Learner learner_of(Doubles numbers) {
+    require_length(numbers, n_numbers, "learner");
+    for (const double x : numbers) require(x - x == 0, "a learner's number is not finite");
+    const double algorithm = numbers.front(), n_updates = numbers.back();
     if (algorithm < 0 || algorithm > 4 || algorithm != double(int(algorithm)))
         throw std::invalid_argument("unknown algorithm " + std::to_string(algorithm));
     Learner m;
     m.algorithm = Algorithm(int(algorithm));
-    for (std::size_t k = 0; k < std::size(scalars); ++k) m.*scalars[k] = numbers(k + 1);
+    for (std::size_t k = 0; k < std::size(scalars); ++k) m.*scalars[k] = numbers[k + 1];
     if (m.shrinks() && !(m.strength > 0))
         throw std::invalid_argument("alpha must be > 0, got " + std::to_string(m.strength));
     // ‖v‖² is kept by adding what every step changes: near 0 rounding may leave it below.
     if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0))
         throw std::invalid_argument("a learner's number is negative");
     require(n_updates >= 0 && n_updates <= 0x1p53, "a count is out of range");
-    m.n_updates = std::int64_t(n_updates);
+    m.n_updates = Index(n_updates);
     return m;
 }
 
-Descent new_descent(std::int64_t n_columns, const std::vector<Doubles> &learners, int average) {
-    if (n_columns < 0 || n_columns > most_columns)
-        throw std::invalid_argument("n_columns must lie in [0, 2^40], got " + std::to_string(n_columns));
-    require(!learners.empty(), "there is no learner");
-    if (average < 0 || average > 2) throw std::invalid_argument("unknown average " + std::to_string(average));
-    std::vector<Learner> checked;
-    for (const auto &numbers : learners) checked.push_back(learner_of(numbers));
-    return Descent(n_columns, checked, Average(average));
+void check_n_columns(Index n_columns) {
+    if (n_columns < 0 || n_columns > Index(1) << 40)
+        throw std::invalid_argument("n_columns must lie in [0, 2^40], got "
+                                    + std::to_string(n_columns));
 }
 
-void check_model(const Descent &descent, std::int64_t model) {
+/// `learners`: the numbers of one after the other.
+BoundDescent new_descent(Index n_columns, const std::vector<Vector<const double>> &learners,
+                         int average) {
+    check_n_columns(n_columns);
+    require(!learners.empty(), "there is no learner");
+    if (average < 0 || average > 2)
+        throw std::invalid_argument("unknown average " + std::to_string(average));
+    std::vector<Learner> checked;
+    for (const auto &numbers : learners)
+        checked.push_back(learner_of(Parameter<Doubles>::of(numbers)));
+    return BoundDescent(Descent(n_columns, checked, Average(average)), "Descent");
+}
+
+/// The model exists.
+void check_model(const Descent &descent, Index model) {
     if (model < 0 || model >= descent.n_models())
         throw std::invalid_argument("there is no model " + std::to_string(model));
 }
 
 /// The rows have no column that the weights lack.
-void check_columns(const Descent &descent, const BoundRows &rows) {
-    if (n_columns(rows.rows) > descent.n_columns())
-        throw std::invalid_argument("the rows have " + std::to_string(n_columns(rows.rows)) +
-                                    " columns, the weights " + std::to_string(descent.n_columns()));
+void check_columns(const Descent &descent, const Rows &rows) {
+    if (n_columns(rows) > descent.n_columns())
+        throw std::invalid_argument("the rows have " + std::to_string(n_columns(rows))
+                                    + " columns, the weights "
+                                    + std::to_string(descent.n_columns()));
 }
 
-void run(BoundDescent &self, const BoundRows &rows, const PairSampler &sampler, Random &random, std::int64_t n_steps,
-         int n_threads) {
+void run(BoundDescent &self, const Rows &rows, const PairSampler &sampler, Random &random,
+         Index n_steps, int n_threads) {
     const auto descent = self.use();
     check_columns(*descent, rows);
-    if (sampler.n_rows() > n_rows(rows.rows))
+    if (sampler.n_rows() > n_rows(rows))
         throw std::invalid_argument("the sampler draws from " + std::to_string(sampler.n_rows()) +
-                                    " rows, the matrix has " + std::to_string(n_rows(rows.rows)));
-    check_count(n_steps, "n_steps");
+                                    " rows, the matrix has " + std::to_string(n_rows(rows)));
+    require_non_negative(n_steps, "n_steps");
     Random own = random;  // others may draw from it while the GIL is let go
-    unlocked([&] { descent->run(rows.rows, sampler, own, n_steps, n_threads); });
+    run_unlocked([&] { descent->run(rows, sampler, own, n_steps, n_threads); });
     random = own;
 }
 
-void step(BoundDescent &self, const BoundRows &rows, Integers winners, Integers losers, int n_threads) {
+void step(BoundDescent &self, const Rows &rows, Integers winners, Integers losers, int n_threads) {
     const auto descent = self.use();
     check_columns(*descent, rows);
-    require_length(losers.shape(0), std::int64_t(winners.shape(0)), "losers");
-    std::vector<RowPair> pairs(winners.shape(0));
-    for (std::size_t k = 0; k < pairs.size(); ++k) {
-        pairs[k] = {winners(k), losers(k)};
-        for (const std::int64_t row : {pairs[k].winner, pairs[k].loser})
-            if (row < 0 || row >= n_rows(rows.rows))
-                throw std::invalid_argument("pair " + std::to_string(k) + " names row " +
-                                            std::to_string(row) + ", which does not exist");
+    require_length(losers, std::ssize(winners), "losers");
+    std::vector<RowPair> pairs;
+    for (std::size_t k = 0; k < winners.size(); ++k) {
+        pairs.push_back({winners[k], losers[k]});
+        for (const Index row : {winners[k], losers[k]})
+            if (row < 0 || row >= n_rows(rows))
+                throw std::invalid_argument("pair " + std::to_string(k) + " names row "
+                                            + std::to_string(row) + ", which does not exist");
     }
-    unlocked([&] { descent->step(rows.rows, pairs, n_threads); });
+    descent->step(rows, pairs, n_threads);
 }
 
-auto model_weights(BoundDescent &self, std::int64_t model) {
+std::vector<double> model_weights(BoundDescent &self, Index model) {
     const auto descent = self.use();
     check_model(*descent, model);
-    return filled(std::vector<double>(descent->n_columns()), [&](auto out) { descent->weights(model, out); });
+    return filled(std::vector<double>(descent->n_columns()), [&](auto out) {
+        descent->weights(model, out);
+    });
 }
 
-void become(BoundDescent &self, std::int64_t model, Doubles learner, Doubles w) {
+void become(BoundDescent &self, Index model, Doubles learner, Doubles w) {
     const auto descent = self.use();
     check_model(*descent, model);
-    require_length(w.shape(0), descent->n_columns(), "w");
-    descent->become(model, learner_of(learner), span_of(w));
+    require_length(w, descent->n_columns(), "w");
+    descent->become(model, learner_of(learner), w);
 }
 
-nb::tuple kept(BoundDescent &self, std::int64_t model) {
+auto kept(BoundDescent &self, Index model) {
     const auto descent = self.use();
     check_model(*descent, model);
     Descent::Vectors vectors = descent->vectors(model);
-    return nb::make_tuple(to_numpy(numbers_of(descent->learner(model))), to_numpy(std::move(vectors.v)),
-                          to_numpy(std::move(vectors.z)));
+    return std::tuple(numbers_of(descent->learner(model)), std::move(vectors.v),
+                      std::move(vectors.z));
 }
 
-void restore(BoundDescent &self, std::int64_t model, Doubles learner, Doubles v, Doubles z) {
+void restore(BoundDescent &self, Index model, Doubles learner, std::vector<double> v,
+             std::vector<double> z) {
     const auto descent = self.use();
     check_model(*descent, model);
-    require_length(v.shape(0), descent->n_columns(), "v");
-    require_length(z.shape(0), descent->average() == Average::none ? 0 : descent->n_columns(), "z");
-    descent->restore(model, learner_of(learner), {own_copy(v), own_copy(z)});
-}
-
-void grow(BoundDescent &self, std::int64_t n_columns) {
-    if (n_columns > most_columns)
-        throw std::invalid_argument("n_columns must be at most 2^40, got " + std::to_string(n_columns));
-    self.use()->grow(n_columns);
-}
-
-void set_n_steps(BoundDescent &self, std::int64_t n) {
-    check_count(n, "n_steps");
-    self.use()->set_n_steps(n);
+    require_length(v, descent->n_columns(), "v");
+    require_length(z, descent->average() == Average::none ? 0 : descent->n_columns(), "z");
+    descent->restore(model, learner_of(learner), {std::move(v), std::move(z)});
 }
 
 void bind_descent(nb::module_ &m) {
     nb::class_<BoundDescent> c(m, "Descent", "Models that learn from one stream of pairs.");
-    def(c, "__init__", [](BoundDescent *self, std::int64_t n_columns, const std::vector<Doubles> &learners, int average) {
-        new (self) BoundDescent(new_descent(n_columns, learners, average), "Descent");
-    }, {"n_columns", "learners", "average"});
-    c.def_prop_ro("n_columns", [](BoundDescent &self) { return self.use()->n_columns(); });
-    c.def_prop_ro("n_models", [](BoundDescent &self) { return self.use()->n_models(); });
-    c.def_prop_rw("n_steps", [](BoundDescent &self) { return self.use()->n_steps(); }, &set_n_steps);
-    def(c, "run", &run, {"rows", "sampler", "random", "n_steps"}, nb::arg("n_threads") = 1);
-    def(c, "step", &step, {"rows", "winners", "losers"}, nb::arg("n_threads") = 1);
-    def(c, "weights", &model_weights, {"model"});
-    def(c, "become", &become, {"model", "learner", "w"});
-    def(c, "grow", &grow, {"n_columns"});
-    def(c, "kept", &kept, {"model"}, "(scalars, v, z) of a model, for `restore`.");
-    def(c, "restore", &restore, {"model", "learner", "v", "z"});
+    def(c, "__init__(n_columns, learners, average)",
+        [](BoundDescent *self, Index n_columns, const std::vector<Vector<const double>> &learners,
+           int average) {
+        new (self) BoundDescent(new_descent(n_columns, learners, average));
+    });
+    def_properties(c, {{"n_columns"}, {"n_models"}}, exclusive(&Descent::n_columns),
+                   exclusive(&Descent::n_models));
+    c.def_prop_rw("n_steps", exclusive(&Descent::n_steps), [](BoundDescent &self, Index n) {
+        require_non_negative(n, "n_steps");
+        self.use()->set_n_steps(n);
+    });
+    def(c, "run(rows, sampler, random, n_steps)", &run, nb::arg("n_threads") = 1);
+    def(c, "step(rows, winners, losers)", unlocked(&step), nb::arg("n_threads") = 1);
+    def(c, "weights(model)", unlocked(&model_weights));
+    def(c, "become(model, learner, w)", &become);
+    def(c, "grow(n_columns)", [](BoundDescent &self, Index n_columns) {
+        check_n_columns(n_columns);
+        self.use()->grow(n_columns);
+    });
+    def(c, "kept(model)", &kept, "(scalars, v, z) of a model, for `restore`.");
+    def(c, "restore(model, learner, v, z)", &restore);
 }
 
 // ---- streams ----------------------------------------------------------------------------------
 
 using BoundIndex = Exclusive<StreamIndex>;
 
-void check_stream_rows(const Integers &ids, const Doubles &labels, const Integers &sizes) {
-    require_lengths(std::int64_t(ids.shape(0)), {"labels", "sizes"}, labels, sizes);
+void check_stream_rows(Integers ids, Doubles labels, Integers sizes) {
+    require_lengths(std::ssize(ids), {"labels", "sizes"}, labels, sizes);
+    check_not_nan(labels, "a label");
     // So that no sum of sizes overflows.
-    for (const std::int64_t size : span_of(sizes))
+    for (const Index size : sizes)
         if (size < 0 || size > INT32_MAX)
-            throw std::invalid_argument("the size of a row must lie in [0, 2^31), got " + std::to_string(size));
+            throw std::invalid_argument("the size of a row must lie in [0, 2^31), got "
+                                        + std::to_string(size));
 }
 
 /// Positions are numbers of 32 bits.
-void check_n_rows(std::int64_t n_rows) {
+void check_n_rows(Index n_rows) {
     if (n_rows < 0 || n_rows > INT32_MAX)
-        throw std::invalid_argument("a buffer holds at most 2147483647 rows, got " + std::to_string(n_rows));
+        throw std::invalid_argument("a buffer holds at most 2147483647 rows, got "
+                                    + std::to_string(n_rows));
 }
 
-void check_bounds(std::int64_t rows_per_level, std::int64_t rows_per_query) {
-    if (rows_per_level < 1 || rows_per_query < 1)
-        throw std::invalid_argument("rows_per_level and rows_per_query must be >= 1");
-}
-
-/// (order, winner_begin, winner_end, loser_begin, loser_end, query, n_pairs)
-auto add_rows(BoundIndex &self, Integers ids, Doubles labels, Integers sizes) {
+auto add_rows(BoundIndex &self, Integers ids, std::vector<double> labels, Integers sizes) {
     const auto index = self.use();
     check_stream_rows(ids, labels, sizes);
-    check_n_rows(index->n_used() + std::int64_t(ids.shape(0)));
-    const std::vector<double> own = without_nan(labels, "a label");
-    PairCells cells = unlocked([&] { return index->add(span_of(ids), own, span_of(sizes)); });
-    return std::tuple_cat(to_tuple(std::move(cells.order), std::move(cells.winner_begin), std::move(cells.winner_end),
-                                   std::move(cells.loser_begin), std::move(cells.loser_end), std::move(cells.query)),
-                          std::make_tuple(cells.n_pairs));
+    check_n_rows(index->n_used() + std::ssize(ids));
+    PairCells cells = index->add(ids, labels, sizes);
+    return std::tuple(std::move(cells.order), std::move(cells.winner_begin),
+                      std::move(cells.winner_end), std::move(cells.loser_begin),
+                      std::move(cells.loser_end), std::move(cells.query), cells.n_pairs);
 }
 
 auto index_state(BoundIndex &self) {
     const auto index = self.use();
-    if (index->n_used() != index->n_rows()) throw std::invalid_argument("call compact() first");
+    require(index->n_used() == index->n_rows(), "call compact() first");
     StreamIndex::State state = index->state();
-    return std::tuple_cat(to_tuple(std::move(state.ids), std::move(state.labels), std::move(state.sizes),
-                                   std::move(state.recency)), std::make_tuple(state.n_forgotten));
+    return std::tuple(std::move(state.ids), std::move(state.labels), std::move(state.sizes),
+                      std::move(state.recency), state.n_forgotten);
 }
 
-BoundIndex restored(std::int64_t rows_per_level, std::int64_t rows_per_query, Integers ids, Doubles labels,
-                    Integers sizes, Integers recency, std::int64_t n_forgotten) {
-    check_bounds(rows_per_level, rows_per_query);
+void restore_rows(BoundIndex &self, std::vector<Index> ids, std::vector<double> labels,
+                  std::vector<Index> sizes, std::vector<Index> recency, Index n_forgotten) {
+    const auto index = self.use();
+    require(index->n_used() == 0, "only an index without rows goes on from a state");
     check_stream_rows(ids, labels, sizes);
-    check_n_rows(std::int64_t(ids.shape(0)));
-    const StreamIndex::State state{.ids = own_copy(ids), .sizes = own_copy(sizes), .recency = own_copy(recency),
-                                   .labels = without_nan(labels, "a label"), .n_forgotten = n_forgotten};
-    return BoundIndex(StreamIndex::restore(rows_per_level, rows_per_query, state), "StreamIndex");
+    check_n_rows(std::ssize(ids));
+    index->restore({std::move(ids), std::move(sizes), std::move(recency), std::move(labels),
+                    n_forgotten});
 }
 
 void bind_stream(nb::module_ &m) {
-    nb::class_<BoundIndex> c(m, "StreamIndex", "Which rows of a stream are kept, and the pairs that new ones make.");
-    def(c, "__init__", [](BoundIndex *self, std::int64_t rows_per_level, std::int64_t rows_per_query) {
-        check_bounds(rows_per_level, rows_per_query);
+    nb::class_<BoundIndex> c(m, "StreamIndex",
+                             "Which rows of a stream are kept, and the pairs that new ones make.");
+    def(c, "__init__(rows_per_level, rows_per_query)",
+        [](BoundIndex *self, Index rows_per_level, Index rows_per_query) {
+        require(rows_per_level >= 1 && rows_per_query >= 1,
+                "rows_per_level and rows_per_query must be >= 1");
         new (self) BoundIndex(StreamIndex(rows_per_level, rows_per_query), "StreamIndex");
-    }, {"rows_per_level", "rows_per_query"});
-    def(c, "add", &add_rows, {"ids", "labels", "sizes"},
+    });
+    def(c, "add(ids, labels, sizes)", unlocked(&add_rows),
         "(order, winner_begin, winner_end, loser_begin, loser_end, query, n_pairs): the cells of "
         "the pairs with at least one of the rows.");
-    def(c, "reserve", [](BoundIndex &self, std::int64_t n_rows) {
+    def(c, "reserve(n_rows)", [](BoundIndex &self, Index n_rows) {
         check_n_rows(n_rows);
         self.use()->reserve(n_rows);
-    }, {"n_rows"});
-    def(c, "touch", [](BoundIndex &self, Integers ids) { self.use()->touch(span_of(ids)); }, {"ids"},
-        "Mark queries as seen now.");
-    def(c, "evict", [](BoundIndex &self, std::int64_t max_rows, std::int64_t max_size) {
-        self.use()->evict(max_rows, max_size);
-    }, {"max_rows", "max_size"}, "Forget the queries seen least recently until the rest is within both bounds.");
-    c.def("compact", [](BoundIndex &self) { return to_numpy(self.use()->compact()); },
-          "Close the gaps; the old positions of the rows that are left.");
-    c.def_prop_ro("n_rows", [](BoundIndex &self) { return self.use()->n_rows(); });
-    c.def_prop_ro("n_queries", [](BoundIndex &self) { return self.use()->n_queries(); });
-    c.def_prop_ro("size", [](BoundIndex &self) { return self.use()->size(); });
-    c.def_prop_ro("n_used", [](BoundIndex &self) { return self.use()->n_used(); }, "Positions in use, gaps included.");
-    c.def_prop_ro("n_forgotten", [](BoundIndex &self) { return self.use()->n_forgotten(); });
-    c.def("state", &index_state, "(ids, labels, sizes, recency, n_forgotten), without gaps only.");
-    c.def_static("restore", &restored, nb::arg("rows_per_level"), nb::arg("rows_per_query"), nb::arg("ids").noconvert(),
-                 nb::arg("labels").noconvert(), nb::arg("sizes").noconvert(), nb::arg("recency").noconvert(),
-                 nb::arg("n_forgotten"));
+    });
+    def(c, "touch(ids)", exclusive(&StreamIndex::touch), "Mark queries as seen now.");
+    def(c, "evict(max_rows, max_size)", exclusive(&StreamIndex::evict),
+        "Forget the queries seen least recently until the rest is within both bounds.");
+    def(c, "compact()", exclusive(&StreamIndex::compact),
+        "Close the gaps; the old positions of the rows that are left.");
+    def_properties(c, {{"n_rows"}, {"n_queries"}, {"size"},
+                       {"n_used", "Positions in use, gaps included."}, {"n_forgotten"}},
+                       exclusive(&StreamIndex::n_rows), exclusive(&StreamIndex::n_queries),
+                       exclusive(&StreamIndex::size), exclusive(&StreamIndex::n_used),
+                       exclusive(&StreamIndex::n_forgotten));
+    def(c, "state()", &index_state,
+        "(ids, labels, sizes, recency, n_forgotten), without gaps only.");
+    def(c, "restore(ids, labels, sizes, recency, n_forgotten)", &restore_rows,
+        "What `state` told of another.");
 }
 
 }  // namespace

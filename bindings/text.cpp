@@ -1,32 +1,29 @@
 // Text to rows and rows to text: SVMlight and TREC files.
-#include <nanobind/stl/pair.h>
-
 #include <mutex>
 
 #include "arrays.hpp"
 #include "exclusive.hpp"
 #include "svmlight.hpp"
-#include "spans.hpp"
 #include "svmlight_text.hpp"
 #include "trec.hpp"
 
 namespace {
 
-using Text = Vector<std::uint8_t>;
-using PieceList = std::vector<svmlight::Piece *>;
+using Text = std::span<const std::uint8_t>;
+using svmlight::Piece, svmlight::QueryTable;
+using PieceList = std::vector<Piece *>;
 
-std::string_view chars_of(const Text &text) {
-    return {reinterpret_cast<const char *>(text.data()), text.shape(0)};
+std::string_view chars_of(Text text) {
+    return {reinterpret_cast<const char *>(text.data()), text.size()};
 }
 
 /// Parses blocks, from several threads at once; keeps one scratch for each of them.
 template <class Value>
 class TextParser {
 public:
-    TextParser(std::int64_t lowest, std::int64_t highest) : range{lowest, highest} {}
+    TextParser(Index lowest, Index highest) : range{lowest, highest} {}
 
-    svmlight::Piece parse(Text text) {
-        nb::gil_scoped_release release;
+    Piece parse(Text text) {
         std::unique_ptr<svmlight::Scratch<Value>> scratch = take();
         auto piece = svmlight::parse<Value>(chars_of(text), range, *scratch);
         const std::lock_guard lock(access);
@@ -48,169 +45,164 @@ private:
     }
 };
 
-/// The rows of all pieces. Every function that fills arrays asks for them: no piece is None, and none is
-/// there twice, since filling takes the memory of a piece.
-std::int64_t rows_of(const PieceList &pieces) {
+/// The rows of all pieces. Every function that fills arrays asks for them: no piece is None, and
+/// none is there twice, since filling takes the memory of a piece.
+Index rows_of(const PieceList &pieces) {
     PieceList sorted = pieces;
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     require(sorted.empty() || sorted.front() != nullptr, "a piece is None");
-    require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a piece is listed twice");
-    std::int64_t n = 0;
-    for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
+    require(std::ranges::adjacent_find(sorted) == sorted.end(), "a piece is listed twice");
+    Index n = 0;
+    for (const Piece *piece : pieces) n += piece->n_rows;
     return n;
 }
 
-void check_columns(const PieceList &pieces, std::int64_t n_columns, std::int64_t base) {
-    if (base < 0) throw std::invalid_argument("base must be >= 0, got " + std::to_string(base));
-    for (const svmlight::Piece *piece : pieces)
-        if (piece->n_entries > 0 && (piece->lowest < base || piece->highest - base >= n_columns))
-            throw std::invalid_argument("a feature index is out of range");
+void check_columns(const PieceList &pieces, Index n_columns, Index base) {
+    require_non_negative(base, "base");
+    for (const Piece *piece : pieces)
+        require(piece->n_entries == 0 || (piece->lowest >= base && piece->highest
+                                          - base < n_columns), "a feature index is out of range");
 }
 
 template <class Value>
-void fill_dense_of(const PieceList &pieces, nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu> x,
-                   std::int64_t base, int n_threads) {
-    const auto n_columns = std::int64_t(x.shape(1));
+void fill_dense(const PieceList &pieces, const nb::ndarray<Value, nb::ndim<2>, nb::c_contig,
+                nb::device::cpu> &x, Index base, int n_threads) {
     require_length(x.shape(0), rows_of(pieces), "x");
-    check_columns(pieces, n_columns, base);
-    unlocked([&] { svmlight::fill_dense<Value>(pieces, x.data(), n_columns, base, n_threads); });
+    check_columns(pieces, Index(x.shape(1)), base);
+    svmlight::fill_dense<Value>(pieces, x.data(), Index(x.shape(1)), base, n_threads);
 }
 
 template <class Value>
-void fill_csr_of(const PieceList &pieces, Writable<Value> values, Writable<std::int32_t> columns,
-                 Writable<std::int64_t> offsets, std::int64_t n_columns, std::int64_t base, int n_threads) {
-    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
-    std::int64_t n_entries = 0;
-    for (const svmlight::Piece *piece : pieces) n_entries += piece->n_entries;
-    require_length(values.shape(0), n_entries, "values");
-    require_length(columns.shape(0), n_entries, "columns");
+void fill_csr(const PieceList &pieces, std::span<Value> values, std::span<std::int32_t> columns,
+              std::span<Index> offsets, Index n_columns, Index base, int n_threads) {
+    require_length(offsets, rows_of(pieces) + 1, "offsets");
+    Index n_entries = 0;
+    for (const Piece *piece : pieces) n_entries += piece->n_entries;
+    require_lengths(n_entries, {"values", "columns"}, values, columns);
     check_columns(pieces, n_columns, base);
-    unlocked([&] {
-        svmlight::fill_csr<Value>(pieces, values.data(), columns.data(), offsets.data(), base, n_threads);
-    });
+    svmlight::fill_csr<Value>(pieces, values.data(), columns.data(), offsets.data(), base,
+                              n_threads);
 }
 
 /// fill(pieces, array) of an array of one number a row.
 template <class T, class Result>
-void bind_fill(nb::module_ &m, const char *name, const char *what, Result (*fill)(svmlight::Pieces, T *)) {
-    def(m, name, [what, fill](const PieceList &pieces, Writable<T> array) {
-        require_length(array.shape(0), rows_of(pieces), what);
+void bind_fill(nb::module_ &m, const char *name, const char *what,
+               Result (*fill)(svmlight::Pieces, T *)) {
+    def(m, std::string(name) + "(pieces, " + what + ")",
+        [what, fill](const PieceList &pieces, std::span<T> array) {
+        require_length(array, rows_of(pieces), what);
         return fill(pieces, array.data());
-    }, {"pieces", what});
-}
-
-/// Ids as bytes: they may be in any encoding.
-nb::list tokens_between(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
-    nb::list ids;
-    for (std::int64_t q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
-    return ids;
-}
-
-nb::list fill_query_codes_of(const PieceList &pieces, Writable<std::int64_t> codes) {
-    require_length(codes.shape(0), rows_of(pieces), "codes");
-    const svmlight::QueryTable distinct = svmlight::fill_query_codes(pieces, codes.data());
-    return tokens_between(distinct, 0, distinct.size());
-}
-
-void fill_comments_of(const PieceList &pieces, Writable<std::uint8_t> text, Writable<std::int64_t> offsets) {
-    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
-    require_length(text.shape(0), svmlight::comment_bytes(pieces), "text");
-    svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
-}
-
-std::tuple<std::int64_t, std::int64_t, std::string> as_tuple(const svmlight::Fault &fault) {
-    return {fault.place.line, fault.place.column, fault.message};
-}
-
-void bind_piece(nb::module_ &m) {
-    using svmlight::Piece;
-    nb::class_<Piece> c(m, "Piece", "What was read from one block of lines.");
-    def_members(c, {"n_rows", "n_entries", "n_lines", "has_query"}, &Piece::n_rows, &Piece::n_entries, &Piece::n_lines,
-                &Piece::has_query);
-    c.def_ro("lowest", &Piece::lowest, "Smallest feature index, -1 without entries.")
-        .def_ro("highest", &Piece::highest, "Largest feature index, -1 without entries.")
-        .def_prop_ro("has_weight", [](const Piece &p) { return p.weights.size() > 0; })
-        .def_prop_ro("n_comment_bytes", [](const Piece &p) { return p.comments.text.size(); })
-        .def_prop_ro("n_bytes", &Piece::n_bytes)
-        .def_prop_ro("highest_place", [](const Piece &p) {
-            return std::make_tuple(p.highest_place.line, p.highest_place.column);
-        })
-        .def_prop_ro("fault", [](const Piece &p) {
-            return p.fault ? std::optional(as_tuple(*p.fault)) : std::nullopt;
-        }, "(line, column, message) of the first fault.")
-        .def("query_fault", [](const Piece &p, bool before) {
-            const auto fault = p.query_fault(before);
-            return fault ? std::optional(as_tuple(*fault)) : std::nullopt;
-        }, nb::arg("before"), "The fault if rows before have (or lack) query ids and these do not.");
-}
-
-void check_range(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
-    if (first < 0 || last < first || last > table.size())
-        throw std::invalid_argument("no queries " + std::to_string(first) + " to " +
-                                    std::to_string(last) + " among " + std::to_string(table.size()));
-}
-
-auto integer_ids(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
-    check_range(table, first, last);
-    std::vector<std::int64_t> ids(last - first);
-    for (std::int64_t q = first; q < last; ++q)
-        if (!svmlight::parse_integer(table[q], ids[q - first]))
-            throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
-    return to_numpy(std::move(ids));
-}
-
-nb::list id_tokens(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
-    check_range(table, first, last);
-    return tokens_between(table, first, last);
-}
-
-/// Rows of different lengths in another order. Offsets may start beyond 0: they are of a part of an array.
-void gather_spans_of(Text from, std::int64_t width, Integers offsets,
-                     Integers order, Writable<std::uint8_t> to) {
-    const auto places = span_of(offsets);
-    if (width < 1 || places.empty() || places.front() < 0 || !std::is_sorted(places.begin(), places.end()) ||
-        places.back() > std::int64_t(from.shape(0)) / width)
-        throw std::invalid_argument("offsets do not match the elements");
-    check_indices(span_of(order), std::int64_t(places.size()) - 1, "order names a row that does not exist");
-    std::int64_t n_elements = 0;
-    for (const std::int64_t i : span_of(order)) n_elements += places[i + 1] - places[i];
-    if (n_elements > INT64_MAX / width) throw std::invalid_argument("too many elements");
-    require_length(to.shape(0), n_elements * width, "to");
-    unlocked([&] {
-        gather_spans(reinterpret_cast<const std::byte *>(from.data()), std::size_t(width), places, span_of(order),
-                     reinterpret_cast<std::byte *>(to.data()));
     });
 }
 
+/// Ids as bytes: they may be in any encoding.
+nb::list id_tokens(const QueryTable &table, Index first, Index last) {
+    nb::list ids;
+    for (Index q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
+    return ids;
+}
+
+nb::list fill_query_codes(const PieceList &pieces, std::span<Index> codes) {
+    require_length(codes, rows_of(pieces), "codes");
+    const QueryTable distinct = svmlight::fill_query_codes(pieces, codes.data());
+    return id_tokens(distinct, 0, distinct.size());
+}
+
+void fill_comments(const PieceList &pieces, std::span<std::uint8_t> text,
+                   std::span<Index> offsets) {
+    require_length(offsets, rows_of(pieces) + 1, "offsets");
+    require_length(text, svmlight::comment_bytes(pieces), "text");
+    svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
+}
+
+using PlacedFault = std::optional<std::tuple<Index, Index, std::string>>;
+
+PlacedFault as_tuple(const std::optional<svmlight::Fault> &fault) {
+    if (!fault) return std::nullopt;
+    return std::tuple(fault->place.line, fault->place.column, fault->message);
+}
+
+void bind_piece(nb::module_ &m) {
+    nb::class_<Piece> c(m, "Piece", "What was read from one block of lines.");
+    def_properties(c, {{"n_rows"}, {"n_entries"}, {"n_lines"}, {"has_query"},
+                       {"lowest", "Smallest feature index, -1 without entries."},
+                       {"highest", "Largest feature index, -1 without entries."}, {"n_bytes"}},
+                       &Piece::n_rows, &Piece::n_entries, &Piece::n_lines, &Piece::has_query,
+                       &Piece::lowest, &Piece::highest, &Piece::n_bytes);
+    def_properties(c, {{"has_weight"}, {"n_comment_bytes"}, {"highest_place"},
+                       {"fault", "(line, column, message) of the first fault."}},
+                       [](const Piece &p) {
+                           return p.weights.size() > 0;
+                           }, [](const Piece &p) { return p.comments.text.size();
+                           }, [](const Piece &p) { return std::tuple(p.highest_place.line,
+                                                                     p.highest_place.column);
+                           }, [](const Piece &p) { return as_tuple(p.fault);
+                       });
+    def(c, "query_fault(before)", [](const Piece &p, bool before) {
+        return as_tuple(p.query_fault(before));
+    }, "The fault if rows before have (or lack) query ids and these do not.");
+}
+
+void check_range(const QueryTable &table, Index first, Index last) {
+    if (first < 0 || last < first || last > table.size())
+        throw std::invalid_argument("no queries " + std::to_string(first) + " to "
+                                    + std::to_string(last) + " among "
+                                    + std::to_string(table.size()));
+}
+
+std::vector<std::int64_t> integer_ids(const QueryTable &table, Index first, Index last) {
+    check_range(table, first, last);
+    std::vector<std::int64_t> ids(last - first);
+    for (Index q = first; q < last; ++q)
+        if (!svmlight::parse_integer(table[q], ids[q - first]))
+            throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
+    return ids;
+}
+
+/// Rows of different lengths in another order. Offsets may start beyond 0: they are of a part of an
+/// array.
+void gather(Text from, Index width, Integers offsets, Integers order, std::span<std::uint8_t> to) {
+    require(width >= 1 && !offsets.empty() && offsets.front() >= 0
+            && std::ranges::is_sorted(offsets) && offsets.back() <= std::ssize(from) / width,
+            "offsets do not match the elements");
+    check_indices(order, std::ssize(offsets) - 1, "order names a row that does not exist");
+    Index n_elements = 0;
+    for (const Index i : order) n_elements += offsets[i + 1] - offsets[i];
+    require(n_elements <= INT64_MAX / width, "too many elements");
+    require_length(to, n_elements * width, "to");
+    gather_spans(from.data(), std::size_t(width), offsets, order, to.data());
+}
+
 void bind_query_table(nb::module_ &m) {
-    using svmlight::QueryTable;
-    nb::class_<QueryTable>(m, "QueryTable", "Query ids numbered by first appearance.")
-        .def(nb::init<>())
-        .def("runs", [](QueryTable &table, const svmlight::Piece &piece) {
-            auto runs = table.runs(piece);
-            return std::make_tuple(to_numpy(std::move(runs.numbers)), to_numpy(std::move(runs.sizes)));
-        }, nb::arg("piece"), "(query, rows) of rows of a piece that follow one another with one id.")
-        .def("number", [](QueryTable &table, nb::bytes id) {
-            return table.number({id.c_str(), id.size()});
-        }, nb::arg("id"), "The number of an id; a new one gets the next.")
-        .def("integers", &integer_ids, nb::arg("first"), nb::arg("last"))
-        .def("tokens", &id_tokens, nb::arg("first"), nb::arg("last"),
-             nb::sig("def tokens(self, first: int, last: int) -> list[bytes]"),
-             "Ids as bytes: they may be in any encoding.")
-        .def("__len__", &QueryTable::size)
-        .def_prop_ro("all_integers", &QueryTable::all_integers)
-        .def_prop_ro("n_bytes", &QueryTable::n_bytes);
+    nb::class_<QueryTable> c(m, "QueryTable", "Query ids numbered by first appearance.");
+    c.def(nb::init<>());
+    def(c, "runs(piece)", [](QueryTable &table, const Piece &piece) {
+        auto runs = table.runs(piece);
+        return std::tuple(std::move(runs.numbers), std::move(runs.sizes));
+    }, "(query, rows) of rows of a piece that follow one another with one id.");
+    def(c, "number(id)", [](QueryTable &table, nb::bytes id) {
+        return table.number({id.c_str(), id.size()});
+    }, "The number of an id; a new one gets the next.");
+    def(c, "integers(first, last)", &integer_ids);
+    def(c, "tokens(first, last)", [](const QueryTable &table, Index first, Index last) {
+        check_range(table, first, last);
+        return id_tokens(table, first, last);
+    }, nb::sig("def tokens(self, first: int, last: int) -> list[bytes]"),
+        "Ids as bytes: they may be in any encoding.");
+    def(c, "__len__()", &QueryTable::size);
+    def_properties(c, {{"all_integers"}, {"n_bytes"}}, &QueryTable::all_integers,
+                   &QueryTable::n_bytes);
 }
 
 template <class Value>
 void bind_reader_of(nb::module_ &m, const char *name) {
     nb::class_<TextParser<Value>> parser(m, name);
-    parser.def(nb::init<std::int64_t, std::int64_t>(), nb::arg("lowest"), nb::arg("highest"));
-    parser.def("parse", &TextParser<Value>::parse, nb::arg("text").noconvert(),
-               "Read a block of whole lines; may be called from several threads.");
-    def(m, "fill_dense", &fill_dense_of<Value>, {"pieces", "x", "base", "n_threads"});
-    def(m, "fill_csr", &fill_csr_of<Value>,
-        {"pieces", "values", "columns", "offsets", "n_columns", "base", "n_threads"});
+    parser.def(nb::init<Index, Index>(), nb::arg("lowest"), nb::arg("highest"));
+    def(parser, "parse(text)", unlocked(&TextParser<Value>::parse),
+        "Read a block of whole lines; may be called from several threads.");
+    def(m, "fill_dense(pieces, x, base, n_threads)", unlocked(&fill_dense<Value>));
+    def(m, "fill_csr(pieces, values, columns, offsets, n_columns, base, n_threads)",
+        unlocked(&fill_csr<Value>));
 }
 
 void bind_reader(nb::module_ &m) {
@@ -222,39 +214,42 @@ void bind_reader(nb::module_ &m) {
     bind_fill(m, "fill_labels", "labels", &svmlight::fill_labels);
     bind_fill(m, "fill_weights", "weights", &svmlight::fill_weights);
     bind_fill(m, "fill_integer_queries", "ids", &svmlight::fill_integer_queries);
-    def(m, "fill_query_codes", &fill_query_codes_of, {"pieces", "codes"},
-        nb::sig("def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> list[bytes]"));
-    def(m, "fill_comments", &fill_comments_of, {"pieces", "text", "offsets"});
-    def(m, "gather_spans", &gather_spans_of, {"source", "width", "offsets", "order", "to"},
+    def(m, "fill_query_codes(pieces, codes)", &fill_query_codes,
+        nb::sig("def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> "
+                "list[bytes]"));
+    def(m, "fill_comments(pieces, text, offsets)", &fill_comments);
+    def(m, "gather_spans(source, width, offsets, order, to)", unlocked(&gather),
         "Copy rows of different lengths in an order: elements of `width` bytes.");
 }
 
 // ---- rows to text -----------------------------------------------------------------------------
 
-trec::Words words_of(const Text &text, const Integers &offsets) {
-    check_offsets(span_of(offsets), text.shape(0));
-    return {{reinterpret_cast<const char *>(text.data()), text.shape(0)}, span_of(offsets)};
+trec::Words words_of(Text text, Integers offsets) {
+    check_offsets(offsets, text.size());
+    return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
 }
 
 /// One word a row, or none at all.
-trec::Words words_of(const std::optional<Text> &text, const std::optional<Integers> &offsets, std::int64_t n_rows,
-                     const char *name) {
-    static const std::int64_t none[] = {0};
+trec::Words words_of(const std::optional<Text> &text, const std::optional<Integers> &offsets,
+                     Index n_rows, const char *name) {
+    static const Index none[] = {0};
     if (!text || !offsets) return {{}, none};
-    require_length(offsets->shape(0), n_rows + 1, name);
+    require_length(*offsets, n_rows + 1, name);
     return words_of(*text, *offsets);
 }
 
-auto svmlight_text(const BoundRows &rows, Doubles labels, OptionalDoubles weights, std::optional<Text> id_text,
-                   std::optional<Integers> id_offsets, std::optional<Text> comment_text,
-                   std::optional<Integers> comment_offsets, std::int64_t base, bool names_ends, int n_threads) {
-    const std::int64_t n = n_rows(rows.rows);
-    require_length(labels.shape(0), n, "labels");
-    require_length(weights, n, "weights");
+std::vector<std::uint8_t> svmlight_text(const Rows &rows, Doubles labels, OptionalDoubles weights,
+                                        std::optional<Text> id_text,
+                                        std::optional<Integers> id_offsets,
+                                        std::optional<Text> comment_text,
+                                        std::optional<Integers> comment_offsets, Index base,
+                                        bool names_ends, int n_threads) {
+    const Index n = n_rows(rows);
+    require_lengths(n, {"labels", "weights"}, labels, weights);
     const svmlight::Lines lines{
-        rows.rows, span_of(labels), span_of(weights), words_of(id_text, id_offsets, n, "id_offsets"),
+        rows, labels, or_empty(weights), words_of(id_text, id_offsets, n, "id_offsets"),
         words_of(comment_text, comment_offsets, n, "comment_offsets"), base, names_ends};
-    return to_numpy(unlocked([&] { return svmlight::text_of(lines, n_threads); }));
+    return svmlight::text_of(lines, n_threads);
 }
 
 // ---- TREC files: judgments and runs ----------------------------------------------------------
@@ -262,68 +257,70 @@ auto svmlight_text(const BoundRows &rows, Doubles labels, OptionalDoubles weight
 using trec::DocumentIndex, trec::Words;
 
 /// A query and a word of each row.
-DocumentIndex index_of(const Integers &query, const Words &documents) {
-    require_length(query.shape(0), documents.size(), "query");
-    return unlocked([&] { return DocumentIndex(span_of(query), documents); });
+DocumentIndex index_of(Integers query, const Words &documents) {
+    require_length(query, documents.size(), "query");
+    return DocumentIndex(query, documents);
 }
 
 using TrecReader = Exclusive<trec::Reader>;
+using NumberedFault = std::optional<std::pair<Index, std::string>>;
+using RowsOfDocument = std::optional<std::pair<Index, Index>>;
 
-auto read_block(TrecReader &self, Text text) {
-    const auto reader = self.use();
-    auto fault = unlocked([&] { return reader->read(chars_of(text)); });
-    using Place = std::pair<std::int64_t, std::string>;
-    return fault ? std::optional(Place{fault->line, fault->message}) : std::nullopt;
+NumberedFault read_block(TrecReader &self, Text text) {
+    const auto fault = self.use()->read(chars_of(text));
+    return fault ? NumberedFault({fault->line, fault->message}) : std::nullopt;
 }
 
 auto take_table(TrecReader &self) {
     trec::Table t = self.use()->take();
-    return std::tuple_cat(to_tuple(std::move(t.query), std::move(t.query_ids.text), std::move(t.query_ids.offsets),
-                                   std::move(t.documents.text), std::move(t.documents.offsets), std::move(t.value),
-                                   std::move(t.line)), std::make_tuple(nb::bytes(t.tag.data(), t.tag.size())));
+    return std::tuple(std::move(t.query), std::move(t.query_ids.text),
+                      std::move(t.query_ids.offsets), std::move(t.documents.text),
+                      std::move(t.documents.offsets), std::move(t.value), std::move(t.line),
+                      nb::bytes(t.tag.data(), t.tag.size()));
 }
 
-auto repeated_document(Integers query, Text text, Integers offsets) {
+RowsOfDocument repeated_document(Integers query, Text text, Integers offsets) {
     const DocumentIndex index = index_of(query, words_of(text, offsets));
-    using Rows = std::pair<std::int64_t, std::int64_t>;
-    return index.repeated < 0 ? std::nullopt : std::optional(Rows{index.repeated, index.earlier});
+    return index.repeated < 0 ? std::nullopt : RowsOfDocument({index.repeated, index.earlier});
 }
 
-auto find_documents(Integers query, Text text, Integers offsets, Integers wanted_query, Text wanted_text,
-                    Integers wanted_offsets) {
+std::vector<Index> find_documents(Integers query, Text text, Integers offsets,
+                                  Integers wanted_query, Text wanted_text,
+                                  Integers wanted_offsets) {
     const Words wanted = words_of(wanted_text, wanted_offsets);
-    require_length(wanted_query.shape(0), wanted.size(), "wanted_query");
+    require_length(wanted_query, wanted.size(), "wanted_query");
     const DocumentIndex index = index_of(query, words_of(text, offsets));
-    return filled(std::vector<std::int64_t>(wanted_query.shape(0)), [&](auto rows) {
-        for (std::size_t i = 0; i < rows.size(); ++i)
-            rows[i] = index.find(span_of(wanted_query)[i], wanted[std::int64_t(i)]);
-    });
+    std::vector<Index> rows;
+    for (Index i = 0; i < wanted.size(); ++i)
+        rows.push_back(index.find(wanted_query[i], wanted[i]));
+    return rows;
 }
 
-auto document_order(Integers offsets, Integers rows, Text text, Integers text_offsets, int n_threads) {
+std::vector<Index> document_order(Integers offsets, Integers rows, Text text, Integers text_offsets,
+                                  int n_threads) {
     const Words documents = words_of(text, text_offsets);
-    check_offsets(span_of(offsets), rows.shape(0));
-    check_indices(span_of(rows), documents.size(), "rows names a document that does not exist");
-    return to_numpy(unlocked([&] {
-        return trec::id_order(span_of(offsets), span_of(rows), documents, n_threads);
-    }));
+    check_offsets(offsets, rows.size());
+    check_indices(rows, documents.size(), "rows names a document that does not exist");
+    return trec::id_order(offsets, rows, documents, n_threads);
 }
 
 void bind_trec(nb::module_ &m) {
     nb::class_<TrecReader> reader(m, "TrecReader", "Reads judgments, or runs, block by block.");
-    def(reader, "__init__", [](TrecReader *self, bool is_run) {
+    def(reader, "__init__(is_run)", [](TrecReader *self, bool is_run) {
         new (self) TrecReader(trec::Reader(is_run ? trec::Kind::run : trec::Kind::qrels), "reader");
-    }, {"is_run"});
-    def(reader, "read", &read_block, {"text"}, "Read whole lines; (line, message) of the first fault, or None.");
-    reader.def("take", &take_table,
-               "(query by row, ids of the queries, documents by row, values, lines, tag of a run); "
-               "words as text and offsets.");
-    def(m, "repeated_document", &repeated_document, {"query", "text", "offsets"},
+    });
+    def(reader, "read(text)", unlocked(&read_block),
+        "Read whole lines; (line, message) of the first fault, or None.");
+    def(reader, "take()", &take_table,
+        "(query by row, ids of the queries, documents by row, values, lines, tag of a run); "
+        "words as text and offsets.");
+    def(m, "repeated_document(query, text, offsets)", unlocked(&repeated_document),
         "(row, earlier row) of a query and a document that are named twice, or None.");
-    def(m, "find_documents", &find_documents,
-        {"query", "text", "offsets", "wanted_query", "wanted_text", "wanted_offsets"},
+    def(m, "find_documents(query, text, offsets, wanted_query, wanted_text, wanted_offsets)",
+        unlocked(&find_documents),
         "The row that has each of the wanted queries and documents, -1 where none has.");
-    def(m, "document_order", &document_order, {"offsets", "rows", "text", "text_offsets", "n_threads"},
+    def(m, "document_order(offsets, rows, text, text_offsets, n_threads)",
+        unlocked(&document_order),
         "The place of each document in the order of the ids of its query.");
 }
 
@@ -331,9 +328,9 @@ void bind_trec(nb::module_ &m) {
 
 void bind_text(nb::module_ &m) {
     bind_reader(m);
-    def(m, "svmlight_text", &svmlight_text,
-        {"rows", "labels", "weights", "id_text", "id_offsets", "comment_text", "comment_offsets", "base", "names_ends",
-         "n_threads"},
+    def(m,
+        "svmlight_text(rows, labels, weights, id_text, id_offsets, comment_text, comment_offsets, "
+        "base, names_ends, n_threads)", unlocked(&svmlight_text),
         "Lines of SVMlight text, as bytes; ids and comments are words, one a row.");
     bind_trec(m);
 }

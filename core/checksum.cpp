@@ -1,9 +1,5 @@
 #include "checksum.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstring>
-
 #ifdef LINRANK_X86
 #include <nmmintrin.h>
 

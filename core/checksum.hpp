@@ -1,7 +1,6 @@
 // CRC-32C (Castagnoli): the checksum of rows, and of the files of a store.
 #pragma once
-#include <cstdint>
-#include <span>
+#include "basics.hpp"
 
 namespace linrank {
 

@@ -1,11 +1,5 @@
 #include "column_scan.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <stdexcept>
-#include <type_traits>
-
 #include "checksum.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
@@ -17,15 +11,15 @@ namespace {
 
 /// Rows of weight 0 are absent from moments: n_rows and weight count the others.
 struct Totals {
-    std::int64_t n_rows = 0;
-    std::int64_t heaviest = 0;
+    Index n_rows = 0;
+    Index heaviest = 0;
     double weight = 0.0;
 };
 
-Totals count_rows(std::int64_t n_rows, std::span<const double> weight) {
+Totals count_rows(Index n_rows, Doubles weight) {
     if (weight.empty()) return {n_rows, 0, double(n_rows)};
     Totals totals;
-    for (std::int64_t i = 0; i < n_rows; ++i) {
+    for (Index i = 0; i < n_rows; ++i) {
         totals.n_rows += weight[i] > 0.0;
         totals.weight += weight[i];
         if (weight[i] > weight[totals.heaviest]) totals.heaviest = i;
@@ -33,13 +27,15 @@ Totals count_rows(std::int64_t n_rows, std::span<const double> weight) {
     return totals;
 }
 
-/// What the stored entries of one column add up to, in a chunk of rows (32 bits count those) or in all.
+/// What the stored entries of one column add up to, in a chunk of rows (32 bits count those) or in
+/// all.
 template <class Value, class Count>
 struct Sums {
     static constexpr Value infinity = std::numeric_limits<Value>::infinity();
     double sum = 0, square = 0;               // Σ w (x - pivot), Σ w (x - pivot)²
     double squares = 0;                       // Σ x²
-    double weight = 0, missing_weight = 0;    // Σ w of the stored entries, of the missing ones among them
+    // Σ w of the stored entries, of the missing ones among them
+    double weight = 0, missing_weight = 0;
     Value low = infinity, high = -infinity, largest = 0;
     Count n_stored = 0, n_nonzero = 0, n_missing = 0;  // n_stored: in rows of positive weight
 
@@ -88,8 +84,9 @@ struct Check {
     std::uint64_t n_bytes = 0;
 
     template <class T>
-    void add(const T *first, std::int64_t n) {
-        const std::span bytes(reinterpret_cast<const std::uint8_t *>(first), std::size_t(n) * sizeof(T));
+    void add(const T *first, Index n) {
+        const std::span bytes(reinterpret_cast<const std::uint8_t *>(first),
+                              std::size_t(n) * sizeof(T));
         sum = crc32c(bytes, sum);
         n_bytes += bytes.size();
     }
@@ -99,81 +96,86 @@ struct Check {
     }
 };
 
-constexpr std::int64_t block_bytes = 1 << 15;  // that stay in cache between checksum and sums
+/// Those of the arrays of a chunk.
+struct Checks {
+    Check offsets, columns, values;
+};
+
+constexpr Index block_bytes = 1 << 15;  // that stay in cache between checksum and sums
 
 /// A chunk of dense rows without missing values: no column has gaps, so that neither stored entries
-/// nor their weights are counted, and vector kernels sum row by row. A missing value makes `squares` NaN.
+/// nor their weights are counted, and vector kernels sum row by row. A missing value makes
+/// `squares` NaN.
 template <class Value>
-class DenseChunk {
+class DenseChunk : public Checks {
 public:
-    void scan(const DenseRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
-              std::int64_t begin, std::int64_t end) {
-        const std::int64_t width = rows.n_columns;
+    void scan(const DenseRows<Value> &rows, Doubles weight, const std::vector<double> &pivot,
+              Index begin, Index end) {
+        const Index width = rows.n_columns;
         sum.assign(width, 0.0);
         square = squares = n_nonzero = sum;
-        low.assign(width, Sums<Value, std::int64_t>::infinity);
-        high.assign(width, -Sums<Value, std::int64_t>::infinity);
+        low.assign(width, Sums<Value, Index>::infinity);
+        high.assign(width, -Sums<Value, Index>::infinity);
         weightless.assign(width, 0);
-        const ColumnSums<Value> sums{pivot.data(), sum.data(),  square.data(), squares.data(), n_nonzero.data(),
+        const ColumnSums<Value> sums{pivot.data(), sum.data(),  square.data(), squares.data(),
+                                     n_nonzero.data(),
                                      low.data(),   high.data(), weightless.data()};
-        const auto row_bytes = std::max<std::int64_t>(1, width * std::int64_t(sizeof(Value)));
-        const std::int64_t block = std::max<std::int64_t>(16, block_bytes / row_bytes);
-        for (std::int64_t b = begin; b < end; b += block) {
-            const std::int64_t n = std::min(end - b, block);
+        const auto row_bytes = std::max<Index>(1, width * Index(sizeof(Value)));
+        const Index block = std::max<Index>(16, block_bytes / row_bytes);
+        for (Index b = begin; b < end; b += block) {
+            const Index n = std::min(end - b, block);
             const Value *first = rows.values + b * rows.stride;
             if (rows.stride == width) values.add(first, n * width);
-            else for (std::int64_t t = 0; t < n; ++t) values.add(first + t * rows.stride, width);
+            else for (Index t = 0; t < n; ++t) values.add(first + t * rows.stride, width);
             const DenseBlock<Value> x{rows.values, rows.stride, width, nullptr, b, n};
             const double *w = weight.empty() ? nullptr : weight.data() + b;
             simd().of<Value>().add_columns(x, w, sums);
         }
     }
 
-    Sums<Value, std::int64_t> column(std::int64_t j) const {
+    Sums<Value, Index> column(Index j) const {
         const Value largest = low[j] > high[j] ? 0 : std::max(-low[j], high[j]);
-        return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j], std::max(largest, weightless[j]),
-                0,       std::int64_t(n_nonzero[j]), 0};
+        return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j],
+                std::max(largest, weightless[j]),
+                0,       Index(n_nonzero[j]), 0};
     }
-
-    Check offsets, columns, values;
 
 private:
     std::vector<double> sum, square, squares, n_nonzero;
     std::vector<Value> low, high, weightless;
 };
 
-/// A chunk of rows of any storage, entry by entry. The sums of a column lie side by side: entries of
-/// CSR rows come in no order of columns.
+/// A chunk of rows of any storage, entry by entry. The sums of a column lie side by side: entries
+/// of CSR rows come in no order of columns.
 template <class Storage>
-class StoredChunk {
+class StoredChunk : public Checks {
     using Value = typename Storage::value_type;
 
 public:
-    void scan(const Storage &rows, std::span<const double> weight, const std::vector<double> &pivot,
-              std::int64_t begin, std::int64_t end) {
+    void scan(const Storage &rows, Doubles weight, const std::vector<double> &pivot,
+              Index begin, Index end) {
         sums.resize(rows.n_columns);
-        if constexpr (requires { rows.offsets; }) offsets.add(rows.offsets + begin, end - begin + (end == rows.n_rows));
-        for (std::int64_t i = begin, last; i < end; i = last) {
+        if constexpr (requires { rows.offsets; }) offsets.add(rows.offsets + begin,
+                                                              end - begin + (end == rows.n_rows));
+        for (Index i = begin, last; i < end; i = last) {
             last = add_checks(rows, i, end);
-            for (std::int64_t t = i; t < last; ++t) {
+            for (Index t = i; t < last; ++t) {
                 const double w = weight.empty() ? 1.0 : weight[t];
-                for_each_entry(rows, t, [&](std::int64_t c, Value x) { sums[c].add(x, pivot[c], w); });
+                for_each_entry(rows, t, [&](Index c, Value x) { sums[c].add(x, pivot[c], w); });
             }
         }
     }
 
-    const Sums<Value, std::uint32_t> &column(std::int64_t j) const { return sums[j]; }
-
-    Check offsets, columns, values;
+    const Sums<Value, std::uint32_t> &column(Index j) const { return sums[j]; }
 
 private:
     std::vector<Sums<Value, std::uint32_t>> sums;
 
     /// The checksums of rows from `first` on that stay in cache; returns where they end.
-    std::int64_t add_checks(const Storage &rows, std::int64_t first, std::int64_t end) {
-        std::int64_t last = first + 1;
+    Index add_checks(const Storage &rows, Index first, Index end) {
+        Index last = first + 1;
         if constexpr (requires { rows.offsets; }) {
-            const std::int64_t k = rows.offsets[first];
+            const Index k = rows.offsets[first];
             while (last < end && rows.offsets[last + 1] - k <= block_bytes / 8) ++last;
             columns.add(rows.columns + k, rows.offsets[last] - k);
             values.add(rows.values + k, rows.offsets[last] - k);
@@ -185,64 +187,55 @@ private:
 };
 
 template <class Value>
-void write_column(const Sums<Value, std::int64_t> &sums, double pivot, double total, std::int64_t j,
-                  ColumnScan &scan) {
+ColumnFacts facts_of(const Sums<Value, Index> &sums, double pivot, double total) {
+    ColumnFacts facts{.low = sums.low, .high = sums.high, .norm = std::sqrt(sums.squares),
+                      .largest = sums.largest,
+                      .n_nonzero = sums.n_nonzero, .n_missing = sums.n_missing};
     const double weight = total - sums.missing_weight;
     if (weight > 0.0 && sums.low <= sums.high) {
         const double shift = sums.sum / weight;
-        scan.mean[j] = pivot + shift;
-        scan.variance[j] = std::max(0.0, sums.square / weight - shift * shift);
+        facts.mean = pivot + shift;
+        facts.variance = std::max(0.0, sums.square / weight - shift * shift);
     }
-    scan.low[j] = sums.low;
-    scan.high[j] = sums.high;
-    scan.norms[j] = std::sqrt(sums.squares);
-    scan.largest[j] = sums.largest;
-    scan.n_nonzero[j] = sums.n_nonzero;
-    scan.n_missing[j] = sums.n_missing;
+    return facts;
 }
 
-ColumnScan empty_scan(std::int64_t n_columns) {
-    const std::vector<double> zeros(n_columns);
-    const std::vector<std::int64_t> none(n_columns);
-    return {zeros, zeros, zeros, zeros, zeros, zeros, none, none, 0};
-}
-
-/// Few chunks when the columns are many: the sums of a chunk take some 64 bytes a column. Fewer than
-/// 2³² rows in each, which 32 bits count.
-std::int64_t count_chunks(std::int64_t n_rows, std::int64_t n_columns) {
-    const std::int64_t most = std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(1, n_columns), 1, 64);
-    return std::max(std::clamp<std::int64_t>(n_rows / 512, 1, most), (n_rows >> 31) + 1);
+/// Few chunks when the columns are many: the sums of a chunk take some 64 bytes a column. Fewer
+/// than 2³² rows in each, which 32 bits count.
+Index count_chunks(Index n_rows, Index n_columns) {
+    const Index most = std::clamp<Index>((1 << 20) / std::max<Index>(1, n_columns), 1, 64);
+    return std::max(std::clamp<Index>(n_rows / 512, 1, most), (n_rows >> 31) + 1);
 }
 
 template <class Chunk, class Storage>
-ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, const std::vector<double> &pivot,
+ColumnScan scan_chunks(const Storage &rows, Doubles weight, const std::vector<double> &pivot,
                        int n_threads) {
-    const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
+    const Index n_chunks = count_chunks(rows.n_rows, rows.n_columns);
     std::vector<Chunk> chunks(n_chunks);
-    for_parts(rows.n_rows, n_chunks, n_threads, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+    for_parts(rows.n_rows, n_chunks, n_threads, [&](Index c, Index begin, Index end) {
         chunks[c].scan(rows, weight, pivot, begin, end);
     });
-    ColumnScan scan = empty_scan(rows.n_columns);
+    ColumnScan scan{std::vector<ColumnFacts>(rows.n_columns), 0};
     const Totals totals = count_rows(rows.n_rows, weight);
-    for_blocks(rows.n_columns, 4096, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t j = first; j < last; ++j) {
-            Sums<typename Storage::value_type, std::int64_t> sums;
+    for_blocks(rows.n_columns, 4096, n_threads, [&](Index first, Index last) {
+        for (Index j = first; j < last; ++j) {
+            Sums<typename Storage::value_type, Index> sums;
             for (const Chunk &chunk : chunks) sums.add(chunk.column(j));
             if constexpr (requires { rows.offsets; }) {
                 // The zeros that CSR rows leave out: the weight that no entry accounts for. Told by
                 // their number, which is exact: a rounding error of the weights times pivot² could
                 // exceed the variance itself.
-                if (sums.n_stored < totals.n_rows) sums.add_to_moments(0, pivot[j], totals.weight - sums.weight);
+                if (sums.n_stored < totals.n_rows)
+                    sums.add_to_moments(0, pivot[j], totals.weight - sums.weight);
             }
-            write_column(sums, pivot[j], totals.weight, j, scan);
+            scan.columns[j] = facts_of(sums, pivot[j], totals.weight);
         }
     });
-    const std::int64_t shape[] = {rows.n_rows, rows.n_columns};
+    const Index shape[] = {rows.n_rows, rows.n_columns};
     Check check;
     check.add(shape, 2);
-    for (const Chunk &chunk : chunks) check.add(chunk.offsets);
-    for (const Chunk &chunk : chunks) check.add(chunk.columns);
-    for (const Chunk &chunk : chunks) check.add(chunk.values);
+    for (const auto part : {&Checks::offsets, &Checks::columns, &Checks::values})
+        for (const Chunk &chunk : chunks) check.add(chunk.*part);
     scan.checksum = check.sum;
     return scan;
 }
@@ -252,42 +245,42 @@ ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, cons
 /// precision is lost. The heaviest row makes that at most n_rows.
 /// A value that CSR rows leave out, or lack, is 0.
 template <class Storage>
-std::vector<double> values_of_row(const Storage &rows, std::int64_t i) {
+std::vector<double> values_of_row(const Storage &rows, Index i) {
     std::vector<double> values(rows.n_columns);
     if (rows.n_rows == 0) return values;
-    for_each_entry(rows, i, [&](std::int64_t c, double x) { values[c] = std::isnan(x) && requires { rows.offsets; } ? 0 : x; });
+    for_each_entry(rows, i, [&](Index c, double x) {
+        values[c] = std::isnan(x) && requires { rows.offsets; } ? 0 : x;
+    });
     return values;
 }
 
 template <class Storage>
-ColumnScan scan_rows(const Storage &rows, std::span<const double> weight, int n_threads) {
+ColumnScan scan_rows(const Storage &rows, Doubles weight, int n_threads) {
     std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
     if constexpr (requires { rows.stride; }) {
-        ColumnScan scan = scan_chunks<DenseChunk<typename Storage::value_type>>(rows, weight, pivot, n_threads);
-        const auto is_nan = [](double x) { return x != x; };
-        if (std::none_of(scan.norms.begin(), scan.norms.end(), is_nan)) return scan;
+        ColumnScan scan = scan_chunks<DenseChunk<typename Storage::value_type>>(rows, weight, pivot,
+                                                                                n_threads);
+        const auto has_nan = [](const ColumnFacts &facts) { return std::isnan(facts.norm); };
+        if (std::ranges::none_of(scan.columns, has_nan)) return scan;
         // Values are missing: once more with care. The ranges know a value of each column.
         for (std::size_t j = 0; j < pivot.size(); ++j)
-            if (is_nan(pivot[j])) pivot[j] = std::isfinite(scan.low[j]) ? scan.low[j] : 0.0;
+            if (const double low = scan.columns[j].low; std::isnan(pivot[j]))
+                pivot[j] = std::isfinite(low) ? low : 0.0;
     }
     return scan_chunks<StoredChunk<Storage>>(rows, weight, pivot, n_threads);
 }
 
 /// What strays in one column, in a chunk of rows or in all.
-struct Strays {
-    std::int64_t n_stored = 0, n_outside = 0, worst_row = -1, first_missing = -1;
-    double excess = 0, worst = 0;
+struct Strays : ColumnStrays {
+    Index n_stored = 0;
 
-    void add(double x, std::int64_t row, double floor, double ceiling) {
+    void add(double x, Index row, double floor, double ceiling) {
         ++n_stored;
-        if (x != x) {
-            if (first_missing < 0) first_missing = row;
-            return;
-        }
-        add_outside(x, 1, row, floor, ceiling);
+        if (x == x) add_outside(x, 1, row, floor, ceiling);
+        else if (first_missing < 0) first_missing = row;
     }
 
-    void add_outside(double x, std::int64_t n, std::int64_t row, double floor, double ceiling) {
+    void add_outside(double x, Index n, Index row, double floor, double ceiling) {
         const double beyond = std::max(x - ceiling, floor - x);
         if (!(beyond > 0.0)) return;
         n_outside += n;
@@ -298,64 +291,51 @@ struct Strays {
     void add(const Strays &other) {
         n_stored += other.n_stored;
         n_outside += other.n_outside;
-        if (other.excess > excess) excess = other.excess, worst = other.worst, worst_row = other.worst_row;
+        if (other.excess > excess)
+            excess = other.excess, worst = other.worst, worst_row = other.worst_row;
         if (first_missing < 0) first_missing = other.first_missing;
     }
 };
 
 template <class Storage>
-ColumnStrays find_strays_in(const Storage &rows, std::span<const double> floor, std::span<const double> ceiling,
-                            int n_threads) {
-    const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
+std::vector<ColumnStrays> find_strays_in(const Storage &rows, Doubles floor, Doubles ceiling,
+                                         int n_threads) {
+    const Index n_chunks = count_chunks(rows.n_rows, rows.n_columns);
     std::vector<std::vector<Strays>> chunks(n_chunks);
-    for_parts(rows.n_rows, n_chunks, n_threads, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+    for_parts(rows.n_rows, n_chunks, n_threads, [&](Index c, Index begin, Index end) {
         std::vector<Strays> &found = chunks[c];
         found.resize(rows.n_columns);
-        for (std::int64_t i = begin; i < end; ++i)
-            for_each_entry(rows, i, [&](std::int64_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
+        for (Index i = begin; i < end; ++i)
+            for_each_entry(rows, i, [&](Index j, double x) {
+                found[j].add(x, i, floor[j], ceiling[j]);
+            });
     });
-    ColumnStrays out;
-    for (std::int64_t j = 0; j < rows.n_columns; ++j) {
+    std::vector<ColumnStrays> out;
+    for (Index j = 0; j < rows.n_columns; ++j) {
         Strays all;
         for (const auto &chunk : chunks) all.add(chunk[j]);
         if constexpr (requires { rows.offsets; })
-            if (all.n_stored < rows.n_rows) all.add_outside(0.0, rows.n_rows - all.n_stored, -1, floor[j], ceiling[j]);
-        out.n_outside.push_back(all.n_outside);
-        out.excess.push_back(all.excess);
-        out.worst.push_back(all.worst);
-        out.worst_row.push_back(all.worst_row);
-        out.first_missing.push_back(all.first_missing);
+            if (all.n_stored < rows.n_rows)
+                all.add_outside(0.0, rows.n_rows - all.n_stored, -1, floor[j], ceiling[j]);
+        out.push_back(all);
     }
     return out;
 }
 
-}  // namespace
-
-ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
-                         int n_threads) {
-    return std::visit([&](const auto &view) { return find_strays_in(view, floor, ceiling, n_threads); }, rows);
-}
-
-ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads) {
-    return std::visit([&](const auto &view) { return scan_rows(view, weight, n_threads); }, rows);
-}
-
-namespace {
-
 /// The range of every column over the rows of one query; all zero between uses.
 class QueryRange {
 public:
-    explicit QueryRange(std::int64_t n_columns)
-        : count(n_columns), minimum(n_columns), maximum(n_columns) {}
+    explicit QueryRange(Index n_columns) : count(n_columns), minimum(n_columns),
+        maximum(n_columns) {}
 
-    void add(std::int64_t j, double x) {
+    void add(Index j, double x) {
         minimum[j] = count[j] == 0 ? x : std::min(minimum[j], x);
         maximum[j] = count[j] == 0 ? x : std::max(maximum[j], x);
         ++count[j];
     }
 
     /// max - min, where a column seen in fewer than n_rows rows is 0 in the others.
-    double width(std::int64_t j, std::int64_t n_rows) const {
+    double width(Index j, Index n_rows) const {
         const bool gap = count[j] < n_rows;
         const double low = gap ? std::min(minimum[j], 0.0) : minimum[j];
         const double high = gap ? std::max(maximum[j], 0.0) : maximum[j];
@@ -364,45 +344,52 @@ public:
         return high - low;
     }
 
-    void forget(std::int64_t j) { count[j] = 0; }
+    void forget(Index j) { count[j] = 0; }
 
 private:
-    std::vector<std::int64_t> count;
+    std::vector<Index> count;
     std::vector<double> minimum, maximum;
 };
 
 template <class View, class Value>
-void divide_query(const View &rows, Order members, std::int64_t first, std::int64_t n_rows, QueryRange &range,
+void divide_query(const View &rows, const Queries &queries, Index q, QueryRange &range,
                   Value *out) {
-    const auto row = [&](std::int64_t t) { return members.empty() ? first + t : members[t]; };
-    for (std::int64_t t = 0; t < n_rows; ++t)
-        for_each_entry(rows, row(t), [&](std::int64_t j, double x) { range.add(j, x); });
-    for (std::int64_t t = 0; t < n_rows; ++t) {
-        Value *at = out + first_entry(rows, row(t));
-        for_each_entry(rows, row(t), [&](std::int64_t j, double x) {
-            const double width = range.width(j, n_rows);
-            *at++ = width > 0.0 ? Value(x / width) : Value{0};
-        });
-    }
-    for (std::int64_t t = 0; t < n_rows; ++t)
-        for_each_entry(rows, row(t), [&](std::int64_t j, double) { range.forget(j); });
+    const Index n_rows = queries.length(q);
+    const auto for_entries = [&](const auto &visit) {
+        for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t) {
+            Value *at = out + first_entry(rows, queries.row(t));
+            for_each_entry(rows, queries.row(t), [&](Index j, double x) { visit(j, x, *at++); });
+        }
+    };
+    for_entries([&](Index j, double x, Value &) { range.add(j, x); });
+    for_entries([&](Index j, double x, Value &to) {
+        const double width = range.width(j, n_rows);
+        to = width > 0.0 ? Value(x / width) : Value{0};
+    });
+    for_entries([&](Index j, double, Value &) { range.forget(j); });
 }
 
 }  // namespace
 
-Values divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
-                             std::span<const std::int64_t> order, int n_threads) {
-    const auto n_queries = std::int64_t(offsets.size()) - 1;
-    const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::max(1, n_threads));
+std::vector<ColumnStrays> find_strays(const Rows &rows, Doubles floor, Doubles ceiling,
+                                      int n_threads) {
+    return std::visit([&](const auto &view) {
+        return find_strays_in(view, floor, ceiling, n_threads);
+    }, rows);
+}
+
+ColumnScan scan_columns(const Rows &rows, Doubles weight, int n_threads) {
+    return std::visit([&](const auto &view) { return scan_rows(view, weight, n_threads); }, rows);
+}
+
+Values divide_by_query_range(const Rows &rows, const Queries &queries, int n_threads) {
+    const Index n_queries = queries.n_queries(),
+        n_tasks = std::min<Index>(n_queries, 4 * std::max(1, n_threads));
     return std::visit([&]<class View>(const View &view) -> Values {
         std::vector<typename View::value_type> out(n_entries(view));
-        for_parts(n_queries, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for_parts(n_queries, n_tasks, n_threads, [&](Index, Index first, Index last) {
             QueryRange range(view.n_columns);
-            for (std::int64_t q = first; q < last; ++q) {
-                const std::int64_t size = offsets[q + 1] - offsets[q];
-                const auto members = order.empty() ? order : order.subspan(offsets[q], size);
-                divide_query(view, members, offsets[q], size, range, out.data());
-            }
+            for (Index q = first; q < last; ++q) divide_query(view, queries, q, range, out.data());
         });
         return out;
     }, rows);

@@ -1,49 +1,55 @@
 // All that is asked of a matrix before training, found in one pass over its rows.
 #pragma once
-#include <vector>
 
+#include "queries.hpp"
 #include "rows.hpp"
 
 namespace linrank {
 
-/// What a scan finds. A NaN is a missing value; the entries that a CSR row leaves out are zeros.
+/// What is known of a column. A NaN is a missing value; the entries that a CSR row leaves out are
+/// zeros.
 ///
 /// Moments and ranges are over the values of rows of positive weight, all else over all rows.
+struct ColumnFacts {
+    double mean = 0, variance = 0;  // Σ w (x - mean)² / Σ w: no Bessel correction; 0 of no value
+    double low, high;               // inf and -inf of no value
+    double norm;                    // ‖x‖: not finite where a value is infinite, or its square is
+    double largest;                 // max |x|
+    Index n_nonzero, n_missing;     // a missing value is not 0
+};
+
 struct ColumnScan {
-    std::vector<double> mean, variance;        // Σ w (x - mean)² / Σ w: no Bessel correction; 0 of no value
-    std::vector<double> low, high;             // inf and -inf of no value
-    std::vector<double> norms;                 // ‖x_j‖: not finite where a value is infinite, or its square is
-    std::vector<double> largest;               // max |x_ij|
-    std::vector<std::int64_t> n_nonzero, n_missing;  // a missing value is not 0
-    std::uint32_t checksum = 0;  // CRC-32C of the shape, then of the values; of CSR, offsets, columns, values
+    std::vector<ColumnFacts> columns;
+    // CRC-32C of the shape, then of the values; of CSR, offsets, columns, values
+    std::uint32_t checksum;
 };
 
 /// Scans the rows. `weight` is empty (every row counts once) or one number >= 0 per row.
 ///
 /// The chunks depend on the shape alone and are joined in order, so the number of threads does not
 /// change a bit.
-ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads);
+ColumnScan scan_columns(const Rows &rows, Doubles weight, int n_threads);
 
 /// The values of a column that lie outside of a range, and those that are missing.
 struct ColumnStrays {
-    std::vector<std::int64_t> n_outside;
-    std::vector<double> excess, worst;      // how far outside the worst value lies, 0 where none does; that value
-    std::vector<std::int64_t> worst_row;    // its first row; -1 where there is none, or for a zero that CSR leaves out
-    std::vector<std::int64_t> first_missing;  // the first row without a value, or -1
+    Index n_outside = 0;
+    // how far outside the worst value lies, 0 where none does; that value
+    double excess = 0, worst = 0;
+    // its first row; -1 where there is none, or for a zero that CSR leaves out
+    Index worst_row = -1;
+    Index first_missing = -1;      // the first row without a value, or -1
 };
 
 /// Looks for values below floor[j] or above ceiling[j]; the number of threads does not matter.
-ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
-                         int n_threads);
+std::vector<ColumnStrays> find_strays(const Rows &rows, Doubles floor, Doubles ceiling,
+                                      int n_threads);
 
 // Features divided by their range within a query.
 
 /// Writes x_ij / (max_q x_j - min_q x_j), where q is the query of row i; 0 where the range is 0.
 ///
-/// Query q is the rows order[t] (or t where `order` is empty) for t in [offsets[q], offsets[q+1]).
-/// The result has the layout of the stored entries: n_rows x n_columns without gaps for dense rows, one
-/// number per stored entry for CSR.
-Values divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
-                             std::span<const std::int64_t> order, int n_threads);
+/// The result has the layout of the stored entries: n_rows x n_columns without gaps for dense rows,
+/// one number per stored entry for CSR.
+Values divide_by_query_range(const Rows &rows, const Queries &queries, int n_threads);
 
 }  // namespace linrank

@@ -1,39 +1,36 @@
 #include "columns.hpp"
 
-#include <stdexcept>
-#include <string>
-
 namespace linrank {
 namespace {
 
 /// Entries sorted by key, those of a key in the order in which they come: each(put) calls put(key, index, value) for
 /// all of them.
 template <class Value, class Each>
-void sort_entries(std::int64_t n_keys, const Each &each, std::vector<std::int64_t> &offsets,
+void sort_entries(Index n_keys, const Each &each, std::vector<Index> &offsets,
                   std::vector<std::int32_t> &indices, std::vector<Value> &values) {
     offsets.assign(n_keys + 1, 0);
-    each([&](std::int64_t key, std::int64_t, Value) { ++offsets[key + 1]; });
-    for (std::int64_t key = 0; key < n_keys; ++key) offsets[key + 1] += offsets[key];
+    each([&](Index key, Index, Value) { ++offsets[key + 1]; });
+    for (Index key = 0; key < n_keys; ++key) offsets[key + 1] += offsets[key];
     indices.resize(offsets.back());
     values.resize(offsets.back());
-    std::vector<std::int64_t> next(offsets.begin(), offsets.end() - 1);
-    each([&](std::int64_t key, std::int64_t index, Value x) {
+    std::vector<Index> next(offsets.begin(), offsets.end() - 1);
+    each([&](Index key, Index index, Value x) {
         if (next[key] == offsets[key + 1]) return;  // it was not there when counted: somebody writes to the values
-        const std::int64_t k = next[key]++;
+        const Index k = next[key]++;
         indices[k] = std::int32_t(index);
         values[k] = x;
     });
 }
 
 template <class Value>
-Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int n_threads) {
-    const std::int64_t m = rows.n_columns;
+Columns transpose(const DenseRows<Value> &rows, Order order, Index n, int n_threads) {
+    const Index m = rows.n_columns;
     DenseColumns<Value> out{std::vector<Value>(n * m), n, m};
     // Blocks of rows that stay in cache while every column takes its share of them.
-    for_blocks(n, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t c = 0; c < m; ++c) {
+    for_blocks(n, 64, n_threads, [&](Index begin, Index end) {
+        for (Index c = 0; c < m; ++c) {
             Value *column = out.values.data() + c * n;
-            for (std::int64_t t = begin; t < end; ++t)
+            for (Index t = begin; t < end; ++t)
                 column[t] = rows.values[row_at(order, t) * rows.stride + c];
         }
     });
@@ -41,11 +38,11 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
 }
 
 template <class Value>
-Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) {
+Columns transpose(const CsrRows<Value> &rows, Order order, Index n, int) {
     CscColumns<Value> out{{}, {}, {}, n, rows.n_columns};
     sort_entries(rows.n_columns, [&](const auto &put) {
-        for (std::int64_t t = 0; t < n; ++t)
-            for_each_entry(rows, row_at(order, t), [&](std::int64_t c, Value x) {
+        for (Index t = 0; t < n; ++t)
+            for_each_entry(rows, row_at(order, t), [&](Index c, Value x) {
                 if (x != Value(0)) put(c, t, x);
             });
     }, out.offsets, out.positions, out.values);
@@ -53,7 +50,7 @@ Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) 
 }
 
 template <class Value>
-double product(const DenseColumns<Value> &columns, std::size_t c, std::span<const double> r) {
+double product(const DenseColumns<Value> &columns, std::size_t c, Doubles r) {
     const Value *x = columns.values.data() + c * r.size();
     double sum = 0.0;
     for (std::size_t t = 0; t < r.size(); ++t) sum += double(x[t]) * r[t];
@@ -61,7 +58,7 @@ double product(const DenseColumns<Value> &columns, std::size_t c, std::span<cons
 }
 
 template <class Value>
-double product(const CscColumns<Value> &columns, std::size_t c, std::span<const double> r) {
+double product(const CscColumns<Value> &columns, std::size_t c, Doubles r) {
     double sum = 0.0;
     const auto end = std::size_t(columns.offsets[c + 1]);
     for (auto k = std::size_t(columns.offsets[c]); k < end; ++k)
@@ -71,40 +68,39 @@ double product(const CscColumns<Value> &columns, std::size_t c, std::span<const 
 
 }  // namespace
 
-std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
-                                    std::span<const double> r, int n_threads) {
+std::vector<double> column_products(const Columns &columns, Integers wanted,
+                                    Doubles r, int n_threads) {
     std::vector<double> out(wanted.size());
     std::visit([&](const auto &x) {
-        for_blocks(std::int64_t(wanted.size()), 64, n_threads, [&](std::int64_t first, std::int64_t last) {
-            for (std::int64_t i = first; i < last; ++i) out[i] = product(x, std::size_t(wanted[i]), r);
+        for_blocks(Index(wanted.size()), 64, n_threads, [&](Index first, Index last) {
+            for (Index i = first; i < last; ++i) out[i] = product(x, std::size_t(wanted[i]), r);
         });
     }, columns);
     return out;
 }
 
-Columns columns_of(const Rows &rows, Order order, int n_threads) {
-    const std::int64_t n = n_positions(rows, order);
-    if (n > INT32_MAX)
-        throw std::invalid_argument("columns of " + std::to_string(n) +
+Columns columns_of(const Positions &x, int n_threads) {
+    if (x.n > INT32_MAX)
+        throw std::invalid_argument("columns of " + std::to_string(x.n) +
                                     " rows: at most 2^31 - 1 can be told apart");
-    return std::visit([&](const auto &r) { return transpose(r, order, n, n_threads); }, rows);
+    return std::visit([&](const auto &r) { return transpose(r, x.order, x.n, n_threads); }, x.rows);
 }
 
 namespace {
 
 template <class Value>
-Narrowed narrow(const CscColumns<Value> &columns, std::span<const std::int64_t> features) {
+Narrowed narrow(const CscColumns<Value> &columns, Integers features) {
     NarrowRows<Value> out;
     sort_entries(columns.n_rows, [&](const auto &put) {
         for (std::size_t number = 0; number < features.size(); ++number)
-            for (std::int64_t k = columns.offsets[features[number]]; k < columns.offsets[features[number] + 1]; ++k)
-                put(columns.positions[k], std::int64_t(number), columns.values[k]);
+            for (Index k = columns.offsets[features[number]]; k < columns.offsets[features[number] + 1]; ++k)
+                put(columns.positions[k], Index(number), columns.values[k]);
     }, out.offsets, out.columns, out.values);
     return out;
 }
 
 template <class Value>
-Narrowed narrow(const DenseColumns<Value> &columns, std::span<const std::int64_t> features) {
+Narrowed narrow(const DenseColumns<Value> &columns, Integers features) {
     const std::size_t n = std::size_t(columns.n_rows), m = features.size();
     NarrowRows<Value> out{std::vector<Value>(n * m), {}, {}};
     for (std::size_t c = 0; c < m; ++c) {
@@ -116,7 +112,7 @@ Narrowed narrow(const DenseColumns<Value> &columns, std::span<const std::int64_t
 
 }  // namespace
 
-Narrowed narrow_rows(const Columns &columns, std::span<const std::int64_t> features) {
+Narrowed narrow_rows(const Columns &columns, Integers features) {
     return std::visit([&](const auto &storage) { return narrow(storage, features); }, columns);
 }
 

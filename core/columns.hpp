@@ -9,17 +9,17 @@ namespace linrank {
 /// no value is zero.
 template <class Value>
 struct CscColumns {
-    std::vector<std::int64_t> offsets;
+    std::vector<Index> offsets;
     std::vector<std::int32_t> positions;
     std::vector<Value> values;
-    std::int64_t n_rows, n_columns;
+    Index n_rows, n_columns;
 };
 
 /// Column c is values[c*n_rows .. (c+1)*n_rows).
 template <class Value>
 struct DenseColumns {
     std::vector<Value> values;
-    std::int64_t n_rows, n_columns;
+    Index n_rows, n_columns;
 };
 
 using Columns = std::variant<DenseColumns<float>, DenseColumns<double>, CscColumns<float>,
@@ -27,11 +27,11 @@ using Columns = std::variant<DenseColumns<float>, DenseColumns<double>, CscColum
 
 /// The columns of a matrix whose rows are taken in the order of their positions: the one copy that they
 /// take. Throws std::invalid_argument for more than 2³¹ - 1 positions.
-Columns columns_of(const Rows &rows, Order order, int n_threads);
+Columns columns_of(const Positions &x, int n_threads);
 
 /// x_c·r for each of the columns named: a product Xᵀr of which only some entries are wanted.
-std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
-                                    std::span<const double> r, int n_threads);
+std::vector<double> column_products(const Columns &columns, Integers wanted,
+                                    Doubles r, int n_threads);
 
 /// Some columns by rows again: row i has the entries of position i, its column c is features[c]. Rows of a dense
 /// matrix lie one after the other, without columns and offsets.
@@ -39,16 +39,16 @@ template <class Value>
 struct NarrowRows {
     std::vector<Value> values;
     std::vector<std::int32_t> columns;
-    std::vector<std::int64_t> offsets;
+    std::vector<Index> offsets;
 };
 using Narrowed = std::variant<NarrowRows<float>, NarrowRows<double>>;
 
-Narrowed narrow_rows(const Columns &columns, std::span<const std::int64_t> features);
+Narrowed narrow_rows(const Columns &columns, Integers features);
 
-inline std::int64_t n_rows(const Columns &columns) {
+inline Index n_rows(const Columns &columns) {
     return std::visit([](const auto &c) { return c.n_rows; }, columns);
 }
-inline std::int64_t n_columns(const Columns &columns) {
+inline Index n_columns(const Columns &columns) {
     return std::visit([](const auto &c) { return c.n_columns; }, columns);
 }
 

@@ -2,9 +2,8 @@
 
 namespace linrank {
 
-std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const double> g,
-                                     std::span<const double> w, double alpha, double enough,
-                                     std::int64_t n_sweeps) {
+std::vector<double> sparse_quadratic(Doubles H, Doubles g, Doubles w, double alpha, double enough,
+                                     Index n_sweeps) {
     const std::size_t n = w.size();
     std::vector<double> v(w.begin(), w.end()), slope(g.begin(), g.end());  // slope = g + H(v - w)
     std::vector<std::size_t> moving;
@@ -19,7 +18,7 @@ std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const 
         return best.decrease;
     };
     // Sweeps over the weights that are not zero, and one over all whenever those have come to rest.
-    for (std::int64_t sweep = 0; sweep < n_sweeps;) {
+    for (Index sweep = 0; sweep < n_sweeps;) {
         double decrease = 0;
         for (std::size_t r = 0; r < n; ++r) decrease += step(r);
         ++sweep;

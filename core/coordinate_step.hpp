@@ -1,10 +1,6 @@
 // The best step along one weight, by a bound of the loss that holds everywhere.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank {
 
@@ -116,8 +112,7 @@ private:
 /// Minimizes g·(v - w) + ½(v - w)ᵀH(v - w) + alpha‖v‖₁ over v by coordinate descent from w, H symmetric and
 /// n × n, until no sweep lowers it by more than `enough`, or n_sweeps are done. A coordinate of no curvature
 /// stays.
-std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const double> g,
-                                     std::span<const double> w, double alpha, double enough,
-                                     std::int64_t n_sweeps);
+std::vector<double> sparse_quadratic(Doubles H, Doubles g, Doubles w, double alpha, double enough,
+                                     Index n_sweeps);
 
 }  // namespace linrank

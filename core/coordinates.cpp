@@ -4,17 +4,17 @@ namespace linrank {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t stale = 64;  // changes a row before scores are computed anew
+constexpr Index stale = 64;  // changes a row before scores are computed anew
 
 /// The entries of a column in one query, at `positions`, or from `first` on where all are there.
 template <class Value, bool sparse>
 struct ColumnEntries {
     static constexpr bool is_sparse = sparse;
     const Value *values;
-    std::int64_t n, first;
+    Index n, first;
     const std::int32_t *positions;
-    std::int64_t position(std::int64_t k) const { return is_sparse ? positions[k] : first + k; }
-    double value(std::int64_t k) const { return double(values[k]); }
+    Index position(Index k) const { return is_sparse ? positions[k] : first + k; }
+    double value(Index k) const { return double(values[k]); }
 };
 
 /// log(1 + y) for |y| <= drift, to 1e-14.
@@ -22,14 +22,13 @@ double small_log(double y) { return y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - y * (
 
 }  // namespace
 
-Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
-                         std::vector<double> factors)
-    : state_(std::move(layering)), columns_(std::move(columns)), factors_(std::move(factors)),
-      column_bounds_(std::size_t(n_columns(*columns_))) {
-    const Layering &l = *state_.layering;
-    for (std::int64_t q = 0; q < l.n_queries(); ++q) {
+Coordinates::Coordinates(const Columns &columns, const Layering &layering, std::vector<double> factors)
+    : state_(layering), columns_(columns), factors_(std::move(factors)),
+      column_bounds_(std::size_t(n_columns(columns_))) {
+    const Layering &l = state_.layering;
+    for (Index q = 0; q < l.n_queries(); ++q) {
         largest_ = std::max(largest_, state_.n_layers(q));
-        for (std::int64_t k = 1; k < state_.n_layers(q); ++k) total_weight_ += state_.cells_of(q)[k].weight;
+        for (Index k = 1; k < state_.n_layers(q); ++k) total_weight_ += state_.cells_of(q)[k].weight;
     }
     scratch_.sums.resize(largest_);
     scratch_.extents.resize(largest_);
@@ -39,22 +38,22 @@ Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr
 std::vector<double> Coordinates::scores() const {
     std::vector<double> z(state_.rows.size());
     for (std::size_t t = 0; t < z.size(); ++t)
-        z[t] = state_.rows[state_.place_of(std::int64_t(t))].m + state_.layering->s(std::int64_t(t));
+        z[t] = state_.rows[state_.place_of(Index(t))].m + state_.layering.s(Index(t));
     return z;
 }
 
-void Coordinates::restart(std::span<const double> w) {
+void Coordinates::restart(Doubles w) {
     for (std::size_t p = 0; p < state_.rows.size(); ++p)
-        state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
-    for (std::int64_t c = 0; c < n_features(); ++c) {
+        state_.rows[p].m = -state_.layering.s(state_.position_of[p]);
+    for (Index c = 0; c < n_features(); ++c) {
         const double change = w[c] * factor(c);
         if (change == 0.0) continue;
-        for_each_query(c, [&](std::int64_t, const auto &entries) {
-            for (std::int64_t k = 0; k < entries.n; ++k)
+        for_each_query(c, [&](Index, const auto &entries) {
+            for (Index k = 0; k < entries.n; ++k)
                 state_.rows[state_.place_of(entries.position(k))].m += change * entries.value(k);
         });
     }
-    for (std::int64_t q = 0; q < state_.layering->n_queries(); ++q)
+    for (Index q = 0; q < state_.layering.n_queries(); ++q)
         if (state_.n_layers(q) > 1) state_.rebuild(q);
     n_touched_ = 0;
 }
@@ -63,7 +62,7 @@ void Coordinates::restart(std::span<const double> w) {
 
 /// The state of a column's later entries, which lies all over memory: with short queries, an entry would
 /// otherwise wait for one line of cache after the other.
-void Coordinates::prefetch_ahead(const std::int32_t *positions, std::int64_t n) const {
+void Coordinates::prefetch_ahead(const std::int32_t *positions, Index n) const {
     // GCC takes a function that does nothing but prefetch for one without effect; the statement keeps it.
     asm volatile("");
     if (n > 24) __builtin_prefetch(state_.spots.data() + positions[24]);
@@ -76,14 +75,14 @@ void Coordinates::prefetch_ahead(const std::int32_t *positions, std::int64_t n) 
     if (n <= 8) return;
     const LayerState::Query &query = state_.queries[state_.spots[positions[8]].query];
     const auto *cell = reinterpret_cast<const char *>(state_.cells.data() + query.first_cell);
-    constexpr std::int64_t lines = sizeof(LayerState::Cell) / 64;  // of cache, a layer
-    const std::int64_t n_lines = lines * std::min<std::int64_t>(query.n_layers, 4);
-    for (std::int64_t line = 0; line < n_lines; ++line) __builtin_prefetch(cell + 64 * line);
+    constexpr Index lines = sizeof(LayerState::Cell) / 64;  // of cache, a layer
+    const Index n_lines = lines * std::min<Index>(query.n_layers, 4);
+    for (Index line = 0; line < n_lines; ++line) __builtin_prefetch(cell + 64 * line);
 }
 
 /// The same inside a query, which may be long.
 template <class Entries>
-void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
+void Coordinates::prefetch_ahead(const Entries &entries, Index k) const {
     if constexpr (Entries::is_sparse) {
         asm volatile("");
         if (k + 16 >= entries.n) return;
@@ -94,54 +93,54 @@ void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
 }
 
 template <class Body>
-void Coordinates::for_each_query(std::int64_t column, const Body &body) const {
-    const Layering &l = *state_.layering;
+void Coordinates::for_each_query(Index column, const Body &body) const {
+    const Layering &l = state_.layering;
     std::visit([&](const auto &storage) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
         if constexpr (requires { storage.positions; }) {
-            std::int64_t k = storage.offsets[column];
-            const std::int64_t end = storage.offsets[column + 1];
+            Index k = storage.offsets[column];
+            const Index end = storage.offsets[column + 1];
             while (k < end) {
                 const std::int32_t *positions = storage.positions.data() + k;
                 prefetch_ahead(positions, end - k);
-                const std::int64_t q = state_.spots[*positions].query;
-                const std::int64_t last = state_.queries[q].end, begin = k;
+                const Index q = state_.spots[*positions].query;
+                const Index last = state_.queries[q].end, begin = k;
                 while (k < end && storage.positions[k] < last) ++k;
                 if (state_.n_layers(q) > 1)
                     body(q, ColumnEntries<Value, true>{storage.values.data() + begin, k - begin, 0, positions});
             }
         } else {
             const Value *values = storage.values.data() + column * storage.n_rows;
-            for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-                const std::int64_t begin = l.offsets[q];
+            for (Index q = 0; q < l.n_queries(); ++q) {
+                const Index begin = l.offsets[q];
                 if (state_.n_layers(q) > 1)
                     body(q, ColumnEntries<Value, false>{values + begin, l.offsets[q + 1] - begin, begin, nullptr});
             }
         }
-    }, *columns_);
+    }, columns_);
 }
 
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
 /// fewer entries than rows holds zeros. Rows of weight 0 are absent.
 template <class Entries>
-void Coordinates::add_to_column_bound(std::int64_t q, const Entries &entries, Scratch &scratch, ColumnBound &known) const {
-    const std::int64_t K = state_.n_layers(q);
+void Coordinates::add_to_column_bound(Index q, const Entries &entries, Scratch &scratch, ColumnBound &known) const {
+    const Index K = state_.n_layers(q);
     const LayerState::Cell *cell = state_.cells_of(q);
     Extent *extent = scratch.extents.data();
     std::fill_n(extent, K, Extent{infinity, -infinity, 0, 0.0});
-    for (std::int64_t k = 0; k < entries.n; ++k) {
+    for (Index k = 0; k < entries.n; ++k) {
         const std::size_t p = state_.place_of(entries.position(k));
         if (!state_.u.empty() && !(state_.u[p] > 0.0)) continue;
         const double x = entries.value(k);
         Extent &own = extent[state_.rows[p].level];
         own.low = std::min(own.low, x);
         own.high = std::max(own.high, x);
-        own.weight += state_.omega(q, std::int64_t(p));
+        own.weight += state_.omega(q, Index(p));
         ++own.n;
         known.largest = std::max(known.largest, std::abs(x));
     }
     double low = infinity, high = -infinity;  // of the layers below
-    for (std::int64_t k = 0; k < K; ++k) {
+    for (Index k = 0; k < K; ++k) {
         Extent &own = extent[k];
         const bool has_zeros = own.n < state_.n_weighted[cell + k - state_.cells.data()];
         const double all_low = std::min(low, has_zeros ? std::min(own.low, 0.0) : own.low);
@@ -156,19 +155,19 @@ void Coordinates::add_to_column_bound(std::int64_t q, const Entries &entries, Sc
         low = all_low;
         high = all_high;
     }
-    for (std::int64_t k = 0; k < entries.n; ++k) {
+    for (Index k = 0; k < entries.n; ++k) {
         const std::size_t p = state_.place_of(entries.position(k));
         if (state_.rows[p].level == 0) continue;
         const double x = entries.value(k);
         const Extent &below = extent[state_.rows[p].level];
         const double range = std::max(below.high, x) - std::min(below.low, x);
-        known.bound += 0.25 * state_.omega(q, std::int64_t(p)) * range * range;
+        known.bound += 0.25 * state_.omega(q, Index(p)) * range * range;
     }
 }
 
 /// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
 template <class Entries>
-double origin_of(const Entries &entries, std::int64_t n_rows) {
+double origin_of(const Entries &entries, Index n_rows) {
     if (entries.n < n_rows) return 0.0;
     const double a = entries.value(0), b = entries.value(n_rows / 2), c = entries.value(n_rows - 1);
     return std::max(std::min(a, b), std::min(std::max(a, b), c));
@@ -181,13 +180,13 @@ double origin_of(const Entries &entries, std::int64_t n_rows) {
 /// digits. The second is to be no less than it is: what rounding may have taken, and what the polynomials
 /// leave out (R''' and V'' are at most V), comes on top.
 template <class Entries>
-void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scratch,
+void Coordinates::add_slope(Index q, const Entries &entries, Scratch &scratch,
                             CoordinateBound &out) const {
     const LayerState::Cell *cell = state_.cells_of(q);
     Sums *sums = scratch.sums.data();
     std::fill_n(sums, state_.n_layers(q), Sums{});
-    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[q].n_rows());
-    for (std::int64_t k = 0; k < entries.n; ++k) {
+    const double c = state_.layering.c(q), origin = origin_of(entries, state_.queries[q].n_rows());
+    for (Index k = 0; k < entries.n; ++k) {
         prefetch_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
         const double x = entries.value(k) - origin;
@@ -209,8 +208,8 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
         Moments operator+(Moments b) const { return {first + b.first, second + b.second}; }
     };
     double gradient = 0, hessian = 0;
-    state_.accumulate(q, [&](std::int64_t k) { return Moments{sums[k].ex, sums[k].exx}; },
-               [&](std::int64_t k, Moments m) {
+    state_.accumulate(q, [&](Index k) { return Moments{sums[k].ex, sums[k].exx}; },
+               [&](Index k, Moments m) {
         const LayerState::Cell &own = cell[k];
         const double mean = own.Z > 0 ? m.first / own.Z : 0.0;
         const double square = own.Z > 0 ? m.second / own.Z : 0.0;
@@ -226,17 +225,17 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     out.hessian += hessian;
 }
 
-CoordinateBound Coordinates::bound_of(std::int64_t column, Curvature curvature, Scratch &scratch) {
+CoordinateBound Coordinates::bound_of(Index column, Curvature curvature, Scratch &scratch) {
     ColumnBound &known = column_bounds_[column];
     if (known.bound < 0) {
         known = {0.0, 0.0, 0.0};
-        for_each_query(column, [&](std::int64_t q, const auto &entries) {
+        for_each_query(column, [&](Index q, const auto &entries) {
             add_to_column_bound(q, entries, scratch, known);
         });
     }
     CoordinateBound out{0, 0, known.bound, known.range};
     if (!(known.bound > 0)) return out;
-    for_each_query(column, [&](std::int64_t q, const auto &entries) { add_slope(q, entries, scratch, out); });
+    for_each_query(column, [&](Index q, const auto &entries) { add_slope(q, entries, scratch, out); });
     if (curvature == Curvature::paper) out.bound = total_weight_ * known.largest * known.largest;
     // A second derivative that rounding made too small would promise too much.
     out.hessian = curvature == Curvature::local ? std::max(1.000001 * out.hessian, 1e-10 * known.bound)
@@ -250,28 +249,28 @@ CoordinateBound Coordinates::bound_of(std::int64_t column, Curvature curvature, 
 }
 
 template <class Entries>
-void Coordinates::move_query(std::int64_t q, const Entries &entries, double change) {
+void Coordinates::move_query(Index q, const Entries &entries, double change) {
     LayerState::Cell *cell = state_.cells_of(q);
-    const std::int64_t K = state_.n_layers(q);
+    const Index K = state_.n_layers(q);
     // Where a column has most of the rows, summing afresh costs no more than keeping up.
     const bool is_dense = 2 * entries.n >= state_.queries[q].n_rows();
-    const double c = state_.layering->c(q);
+    const double c = state_.layering.c(q);
     bool must_rebuild = false;
-    for (std::int64_t first = 0; first < entries.n; first += LayerState::block) {
-        const std::int64_t n = std::min(LayerState::block, entries.n - first);
-        std::int64_t places[LayerState::block];
+    for (Index first = 0; first < entries.n; first += LayerState::block) {
+        const Index n = std::min(LayerState::block, entries.n - first);
+        Index places[LayerState::block];
         double e[LayerState::block], above[LayerState::block];
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (Index i = 0; i < n; ++i) {
             prefetch_ahead(entries, first + i);
             const std::size_t p = state_.place_of(entries.position(first + i));
             LayerState::Row &row = state_.rows[p];
             row.m += change * entries.value(first + i);
-            places[i] = std::int64_t(p);
+            places[i] = Index(p);
             must_rebuild |= row.m > cell[row.level].top + LayerState::overflow && row.level + 1 < K &&
                             (state_.u.empty() || state_.u[p] > 0.0);
         }
         state_.exponentials(q, places, n, e, above);
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (Index i = 0; i < n; ++i) {
             const auto p = std::size_t(places[i]);
             LayerState::Row &row = state_.rows[p];
             LayerState::Cell &own = cell[row.level];
@@ -289,26 +288,26 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
             own.r2 += w * (v1 * (1.0 - 2.0 * after) - v0 * (1.0 - 2.0 * before));
         }
     }
-    for (std::int64_t k = 0; k + 1 < K; ++k) {
+    for (Index k = 0; k + 1 < K; ++k) {
         if (is_dense) state_.sum_layer(q, k);
         must_rebuild |= cell[k].sum < LayerState::fallen * cell[k].peak;
     }
     if (must_rebuild) return state_.rebuild(q);
     state_.update_Z(q);
     if (is_dense) {
-        for (std::int64_t k = 1; k < K; ++k) state_.expand(q, k);
+        for (Index k = 1; k < K; ++k) state_.expand(q, k);
     } else {
         state_.refresh_drifted(q);
     }
 }
 
-Sweep Coordinates::sweep(std::span<double> w, std::span<const std::int64_t> features, Penalty penalty,
+Sweep Coordinates::sweep(std::span<double> w, Integers features, Penalty penalty,
                          double alpha, Curvature curvature) {
     Sweep done;
-    for (const std::int64_t r : features) {
+    for (const Index r : features) {
         const CoordinateStep step(bound_of(r, curvature, scratch_), w[r], penalty, alpha);
         if (step.step == 0.0) continue;
-        for_each_query(r, [&](std::int64_t q, const auto &entries) {
+        for_each_query(r, [&](Index q, const auto &entries) {
             move_query(q, entries, factor(r) * step.step);
             n_touched_ += entries.n;
         });
@@ -316,15 +315,15 @@ Sweep Coordinates::sweep(std::span<double> w, std::span<const std::int64_t> feat
         done.decrease += step.decrease;
         ++done.n_moved;
     }
-    if (n_touched_ > stale * state_.layering->n_rows()) restart(w);
+    if (n_touched_ > stale * state_.layering.n_rows()) restart(w);
     return done;
 }
 
-void Coordinates::measure(std::span<const std::int64_t> features, Curvature curvature,
+void Coordinates::measure(Integers features, Curvature curvature,
                           std::span<CoordinateBound> out, int n_threads) {
-    for_blocks(std::int64_t(features.size()), 256, n_threads, [&](std::int64_t first, std::int64_t last) {
+    for_blocks(Index(features.size()), 256, n_threads, [&](Index first, Index last) {
         Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
-        for (std::int64_t i = first; i < last; ++i) out[i] = bound_of(features[i], curvature, scratch);
+        for (Index i = first; i < last; ++i) out[i] = bound_of(features[i], curvature, scratch);
     });
 }
 

@@ -10,7 +10,7 @@ namespace linrank {
 /// What a sweep did.
 struct Sweep {
     double decrease = 0;       // of the objective, at least
-    std::int64_t n_moved = 0;  // weights that changed
+    Index n_moved = 0;  // weights that changed
 };
 
 /// The domination loss at some w, kept so that the derivative along a column costs its non-zeros.
@@ -23,25 +23,24 @@ struct Sweep {
 class Coordinates {
 public:
     /// `factors` is the diagonal of D; empty for ones. Starts at w = 0.
-    Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
-                std::vector<double> factors);
+    Coordinates(const Columns &columns, const Layering &layering, std::vector<double> factors);
 
     /// Moves the weights of `features`, one after the other, each to the minimum of its bound.
-    Sweep sweep(std::span<double> w, std::span<const std::int64_t> features, Penalty penalty, double alpha,
+    Sweep sweep(std::span<double> w, Integers features, Penalty penalty, double alpha,
                 Curvature curvature);
 
     /// The bounds along single columns at the current w.
-    void measure(std::span<const std::int64_t> features, Curvature curvature,
+    void measure(Integers features, Curvature curvature,
                  std::span<CoordinateBound> out, int n_threads);
 
     /// Everything anew at w: scores from the columns, sums from the scores.
-    void restart(std::span<const double> w);
+    void restart(Doubles w);
 
-    /// XDw by position, as it has been carried along; not of queries with one layer, which have no part in
-    /// the loss.
+    /// XDw by position, as it has been carried along; not of queries with one layer, which have no
+    /// part in the loss.
     std::vector<double> scores() const;
 
-    std::int64_t n_features() const { return n_columns(*columns_); }
+    Index n_features() const { return n_columns(columns_); }
 
 private:
     /// Sums over the entries of one column in one query, by layer.
@@ -52,7 +51,7 @@ private:
     };
     struct Extent {
         double low, high;
-        std::int64_t n;
+        Index n;
         double weight;
     };
     struct Scratch {
@@ -63,30 +62,30 @@ private:
         double bound = -1, range = 0, largest = 0;
     };
 
-    CoordinateBound bound_of(std::int64_t column, Curvature, Scratch &);
+    CoordinateBound bound_of(Index column, Curvature, Scratch &);
     template <class Entries>
-    void add_to_column_bound(std::int64_t q, const Entries &, Scratch &, ColumnBound &) const;
+    void add_to_column_bound(Index q, const Entries &, Scratch &, ColumnBound &) const;
     template <class Entries>
-    void add_slope(std::int64_t q, const Entries &, Scratch &, CoordinateBound &) const;
+    void add_slope(Index q, const Entries &, Scratch &, CoordinateBound &) const;
     template <class Entries>
-    void move_query(std::int64_t q, const Entries &, double change);
+    void move_query(Index q, const Entries &, double change);
     template <class Body>
-    void for_each_query(std::int64_t column, const Body &) const;
+    void for_each_query(Index column, const Body &) const;
 
-    void prefetch_ahead(const std::int32_t *positions, std::int64_t n) const;
+    void prefetch_ahead(const std::int32_t *positions, Index n) const;
     template <class Entries>
-    void prefetch_ahead(const Entries &entries, std::int64_t k) const;
+    void prefetch_ahead(const Entries &entries, Index k) const;
 
-    double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[c]; }
+    double factor(Index c) const { return factors_.empty() ? 1.0 : factors_[c]; }
 
     LayerState state_;
-    std::shared_ptr<const Columns> columns_;
+    const Columns &columns_;
     std::vector<double> factors_;
     std::vector<ColumnBound> column_bounds_;
     Scratch scratch_;
     double total_weight_ = 0;  // Σ ω over the dominating rows
-    std::int64_t largest_ = 0;  // layers of a query
-    std::int64_t n_touched_ = 0;  // entries since the last restart
+    Index largest_ = 0;  // layers of a query
+    Index n_touched_ = 0;  // entries since the last restart
 };
 
 }  // namespace linrank

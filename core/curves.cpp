@@ -1,53 +1,45 @@
 #include "curves.hpp"
 
-#include <array>
-#include <stdexcept>
-
 namespace linrank {
 
 namespace {
 
-constexpr std::int64_t block_rows = 128;  // their values of a feature stay in the first cache
-constexpr std::int64_t few_knots = 8;     // up to here all are counted, beyond they are searched
+constexpr Index block_rows = 128;  // their values of a feature stay in the first cache
+constexpr Index few_knots = 8;     // up to here all are counted, beyond they are searched
 
 using Block = std::array<double, block_rows>;
-using Places = std::array<std::int64_t, block_rows>;
+using Places = std::array<Index, block_rows>;
 
-/// piece[i] = #{t_b < x_i}, n <= block_rows of them. All rows take the same steps, so that nothing branches on their values.
-void search(std::span<const double> t, std::span<const double> x, Places &piece) {
-    const auto n = std::int64_t(x.size());
+/// piece[i] = #{t_b < x_i}, at most block_rows of them. All rows take the same steps, so that
+/// nothing branches on their values.
+void search(Doubles t, Doubles x, Places &piece) {
+    const auto n = Index(x.size());
     piece.fill(0);
-    std::int64_t left = std::int64_t(t.size());
+    Index left = Index(t.size());
     if (left <= few_knots) {
         for (const double knot : t)
-            for (std::int64_t i = 0; i < n; ++i) piece[i] += knot < x[i];
+            for (Index i = 0; i < n; ++i) piece[i] += knot < x[i];
         return;
     }
     for (; left > 1; left -= left / 2) {
-        const std::int64_t half = left / 2;
-        for (std::int64_t i = 0; i < n; ++i)
+        const Index half = left / 2;
+        for (Index i = 0; i < n; ++i)
             piece[i] += t[piece[i] + half - 1] < x[i] ? half : 0;
     }
-    for (std::int64_t i = 0; i < n; ++i) piece[i] += t[piece[i]] < x[i];
-}
-
-/// A feature of the n <= block_rows rows from `begin` on.
-template <class Value>
-void take(const DenseRows<Value> &rows, std::int64_t feature, std::int64_t begin, std::int64_t n, Block &out) {
-    const Value *cell = rows.values + begin * rows.stride + feature;
-    for (std::int64_t i = 0; i < n; ++i) out[i] = cell[i * rows.stride];
+    for (Index i = 0; i < n; ++i) piece[i] += t[piece[i]] < x[i];
 }
 
 struct Piece {
     double value, slope, origin;
+    double operator()(double x) const { return value + slope * (x - origin); }
 };
 
 /// The pieces of all functions, those of function c from offsets[c] + c on.
 std::vector<Piece> pieces_of(const Curves &curves) {
     std::vector<Piece> found;
-    for (std::int64_t c = 0; c < curves.size(); ++c) {
-        const std::int64_t first = curves.offsets[c], last = curves.offsets[c + 1];
-        for (std::int64_t p = first; p <= last; ++p) {
+    for (Index c = 0; c < curves.size(); ++c) {
+        const Index first = curves.offsets[c], last = curves.offsets[c + 1];
+        for (Index p = first; p <= last; ++p) {
             const double origin = first == last ? 0.0 : curves.knots[p > first ? p - 1 : first];
             found.push_back({curves.values[p + c], curves.slopes[p + c], origin});
         }
@@ -55,143 +47,127 @@ std::vector<Piece> pieces_of(const Curves &curves) {
     return found;
 }
 
-/// The feature of function c, and the pieces that it is in, of the n <= block_rows rows from `begin` on.
-template <class Value>
-void find_block(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c, std::int64_t begin, std::int64_t n,
-                Block &x, Places &piece) {
-    take(rows, curves.feature[c], begin, n, x);
-    const std::int64_t first = curves.offsets[c];
-    search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {x.data(), std::size_t(n)}, piece);
-}
-
-/// f_c of these rows.
-template <class Value>
-void evaluate(const DenseRows<Value> &rows, const Curves &curves, const std::vector<Piece> &table, std::int64_t c,
-              std::int64_t begin, std::int64_t n, Block &out) {
-    Block x;
-    Places piece;
-    find_block(rows, curves, c, begin, n, x, piece);
-    const Piece *own = table.data() + curves.offsets[c] + c;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const Piece &on = own[piece[i]];
-        out[i] = on.value + on.slope * (x[i] - on.origin);
-    }
-}
-
-/// body(x, begin, n) for every block of the rows x, which are dense.
-template <class Body>
-void for_each_block(const Rows &rows, int n_threads, const Body &body) {
-    std::visit([&](const auto &x) {
-        if constexpr (requires { x.stride; })
-            for_blocks(x.n_rows, block_rows, n_threads, [&](std::int64_t first, std::int64_t last) {
-                body(x, first, last - first);
-            });
-        else throw std::invalid_argument("curves take dense rows");
-    }, rows);
-}
-
-/// body(c, at, n, value, piece) for blocks of positions [first, last) and all functions: value(k) and piece(k) are
-/// those of position at + k, k < n.
-template <class Body>
-void for_each_function(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
-                       std::int64_t first, std::int64_t last, const Body &body) {
-    std::visit([&]<class Storage>(const Storage &x) {
-        if constexpr (requires { x.stride; }) {
+/// body(c, at, n, value, piece) for blocks of the positions [first, last) and all functions:
+/// value(k) is the feature of function c, and piece(k) the piece that it is in, of position at + k,
+/// k < n. Pieces that are not known are searched for.
+template <bool are_known, class Body>
+void for_each_function(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                       Index first, Index last, const Body &body) {
+    std::visit([&]<class Storage>(const Storage &rows) {
+        if constexpr (requires { rows.stride; }) {
             std::array<const typename Storage::value_type *, block_rows> cells;
             std::array<const std::uint8_t *, block_rows> codes;
-            for (std::int64_t at = first; at < last; at += block_rows) {
-                const std::int64_t n = std::min(block_rows, last - at);
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const std::int64_t i = row_at(order, at + k);
-                    cells[k] = x.values + i * x.stride;
-                    codes[k] = pieces + i * curves.size();
+            Block values;
+            Places found;
+            for (Index at = first; at < last; at += block_rows) {
+                const Index n = std::min(block_rows, last - at);
+                for (Index k = 0; k < n; ++k) {
+                    const Index i = row_at(x.order, at + k);
+                    cells[k] = rows.values + i * rows.stride;
+                    if (are_known) codes[k] = pieces + i * curves.size();
                 }
-                for (std::int64_t c = 0; c < curves.size(); ++c)
-                    body(c, at, n, [&, feature = curves.feature[c]](std::int64_t k) -> double { return cells[k][feature]; },
-                         [&](std::int64_t k) -> std::int64_t { return codes[k][c]; });
+                for (Index c = 0; c < curves.size(); ++c) {
+                    const auto value = [&, feature =
+                        curves.feature[c]](Index k) -> double { return cells[k][feature]; };
+                    if constexpr (are_known) {
+                        body(c, at, n, value, [&](Index k) -> Index { return codes[k][c]; });
+                    } else {
+                        const Index knot = curves.offsets[c];
+                        for (Index k = 0; k < n; ++k) values[k] = value(k);
+                        search(curves.knots.subspan(knot, curves.offsets[c + 1] - knot),
+                               {values.data(), std::size_t(n)}, found);
+                        body(c, at, n, [&](Index k) {
+                            return values[k];
+                            }, [&](Index k) { return found[k];
+                        });
+                    }
+                }
             }
-        }
-    }, rows);
+        } else throw std::invalid_argument("curves take dense rows");
+    }, x.rows);
+}
+
+/// The same for all positions, by all threads.
+template <bool are_known = false, class Body>
+void for_all_positions(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                       int n_threads, const Body &body) {
+    for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads,
+              [&](Index, Index first, Index last) {
+        for_each_function<are_known>(x, curves, pieces, first, last, body);
+    });
 }
 
 }  // namespace
 
 Values map_rows(const Rows &rows, const Curves &curves, int n_threads) {
     return std::visit([&]<class Storage>(const Storage &) -> Values {
-        std::vector<typename Storage::value_type> out(n_rows(rows) * curves.size());
+        using Value = typename Storage::value_type;
+        std::vector<Value> out(n_rows(rows) * curves.size());
         const std::vector<Piece> table = pieces_of(curves);
-        for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
-            Block f;
-            for (std::int64_t c = 0; c < curves.size(); ++c) {
-                evaluate(x, curves, table, c, begin, n, f);
-                auto *cell = out.data() + begin * curves.size() + c;
-                for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = typename Storage::value_type(f[i]);
-            }
+        for_all_positions({rows}, curves, nullptr, n_threads,
+                          [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
+            const Piece *own = table.data() + curves.offsets[c] + c;
+            Value *cell = out.data() + at * curves.size() + c;
+            for (Index k = 0; k < n; ++k) cell[k * curves.size()] = Value(own[piece(k)](value(k)));
         });
         return out;
     }, rows);
 }
 
-void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads) {
+std::vector<double> sum_curves(const Rows &rows, const Curves &curves, int n_threads) {
+    std::vector<double> out(n_rows(rows));
     const std::vector<Piece> table = pieces_of(curves);
-    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
-        Block f;
-        std::fill_n(out + begin, n, 0.0);
-        for (std::int64_t c = 0; c < curves.size(); ++c) {
-            evaluate(x, curves, table, c, begin, n, f);
-            for (std::int64_t i = 0; i < n; ++i) out[begin + i] += f[i];
-        }
+    for_all_positions({rows}, curves, nullptr, n_threads,
+                      [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
+        const Piece *own = table.data() + curves.offsets[c] + c;
+        for (Index k = 0; k < n; ++k) out[at + k] += own[piece(k)](value(k));
     });
+    return out;
 }
 
 void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, int n_threads) {
-    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
-        Block values;
-        Places piece;
-        for (std::int64_t c = 0; c < curves.size(); ++c) {
-            find_block(x, curves, c, begin, n, values, piece);
-            std::uint8_t *cell = pieces + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = std::uint8_t(piece[i]);
+    for_all_positions({rows}, curves, nullptr, n_threads,
+                      [&](Index c, Index at, Index n, const auto &, const auto &piece) {
+        std::uint8_t *cell = pieces + at * curves.size() + c;
+        for (Index k = 0; k < n; ++k) cell[k * curves.size()] = std::uint8_t(piece(k));
+    });
+}
+
+std::vector<double> sum_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                               Doubles lines, int n_threads) {
+    std::vector<double> out(x.n);
+    const std::vector<Piece> table = pieces_of(curves);
+    for_all_positions<true>(x, curves, pieces, n_threads,
+                            [&](Index c, Index at, Index n, const auto &value, const auto &piece) {
+        const Piece *own = table.data() + curves.offsets[c] + c;
+        const double line = lines[c];
+        double *z = out.data() + at;
+        for (Index k = 0; k < n; ++k) {
+            const double x = value(k);
+            z[k] += line * x + own[piece(k)](x);
         }
     });
+    return out;
 }
 
-void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
-                std::span<const double> lines, std::span<double> out, int n_threads) {
-    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
+std::vector<double> add_pieces(const Positions &x, const Curves &curves, const std::uint8_t *pieces,
+                               Doubles r, int n_threads) {
+    const Index n_tasks = std::clamp<Index>(x.n / 512, 1, 16);
     const std::vector<Piece> table = pieces_of(curves);
-    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-        std::fill(out.begin() + first, out.begin() + last, 0.0);
-        for_each_function(rows, order, curves, pieces, first, last,
-                          [&](std::int64_t c, std::int64_t at, std::int64_t n_now, const auto &value, const auto &piece) {
-            const Piece *own = table.data() + curves.offsets[c] + c;
-            const double line = lines[c];
-            double *z = out.data() + at;
-            for (std::int64_t k = 0; k < n_now; ++k) {
-                const double x = value(k);
-                const Piece &on = own[piece(k)];
-                z[k] += line * x + (on.value + on.slope * (x - on.origin));
-            }
-        });
-    });
-}
-
-void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
-                std::span<const double> r, std::span<double> out, int n_threads) {
-    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 16);
-    const std::vector<Piece> table = pieces_of(curves);
+    const std::size_t size = 2 * table.size() + std::size_t(curves.size());
     std::vector<std::vector<double>> parts(n_tasks);
-    for_parts(n, n_tasks, n_threads, [&](std::int64_t task, std::int64_t first, std::int64_t last) {
-        auto &part = parts[task];
-        part.assign(out.size(), 0.0);
+    for_parts(x.n, n_tasks, n_threads, [&](Index task, Index first, Index last) {
+        std::vector<double> &part = parts[task];
+        part.assign(size, 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
-        for_each_function(rows, order, curves, pieces, first, last,
-                          [&](std::int64_t c, std::int64_t at, std::int64_t n_now, const auto &value, const auto &piece) {
-            const std::int64_t own = curves.offsets[c] + c;
+        for_each_function<true>(x, curves, pieces, first, last,
+                                [&](Index c, Index at, Index n, const auto &value,
+                                    const auto &piece) {
+            const Index own = curves.offsets[c] + c;
             double line = 0.0;
-            for (std::int64_t k = 0; k < n_now; ++k) {
+            for (Index k = 0; k < n; ++k) {
                 const double x = value(k), slope = r[at + k];
-                const std::int64_t p = own + piece(k);
+                const Index p = own + piece(k);
                 line += slope * x;
                 sums[p] += slope;
                 moments[p] += slope * (x - table[p].origin);
@@ -199,7 +175,7 @@ void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::
             lines[c] += line;
         });
     });
-    reduce(parts, out, n_threads);
+    return reduce(parts, size, n_threads);
 }
 
 }  // namespace linrank

@@ -1,12 +1,7 @@
 // Decimal text to double, rounded to nearest with ties to even: the same bits as Python's float().
 #pragma once
-#include <array>
-#include <bit>
+#include "basics.hpp"
 #include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
 #include <system_error>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -104,7 +99,7 @@ struct Digits {
     int n_significant = 0;
     bool any = false;       // a digit was seen
     bool inexact = false;   // a non-zero digit did not fit
-    std::int64_t exponent = 0;
+    Index exponent = 0;
 
     /// Reads digits at p; `step` is what one digit adds to the exponent: 0 before the point, -1 after.
     /// Looks at 8 characters from p.
@@ -139,13 +134,13 @@ struct Digits {
 };
 
 /// e[+-]digits at p, added to `exponent`; p unchanged when it is not a whole exponent.
-inline const char *read_exponent(const char *p, std::int64_t &exponent) {
+inline const char *read_exponent(const char *p, Index &exponent) {
     if ((*p | 0x20) != 'e') return p;
     const char *q = p + 1;
     const bool negative = *q == '-';
     if (negative || *q == '+') ++q;
     if (!is_digit(*q)) return p;
-    std::int64_t e = 0;
+    Index e = 0;
     for (; is_digit(*q); ++q)
         if (e < 1'000'000'000'000) e = e * 10 + (*q - '0');
     exponent += negative ? -e : e;

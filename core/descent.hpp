@@ -19,33 +19,33 @@ class Descent {
     };
 
     /// All models start at w = 0; `first_step` is in their t.
-    Descent(std::int64_t n_columns, std::span<const Learner> learners, Average average);
+    Descent(Index n_columns, std::span<const Learner> learners, Average average);
 
-    std::int64_t n_columns() const { return n_columns_; }
-    std::int64_t n_models() const { return n_models_; }
-    std::int64_t n_steps() const { return n_steps_; }
+    Index n_columns() const { return n_columns_; }
+    Index n_models() const { return n_models_; }
+    Index n_steps() const { return n_steps_; }
     Average average() const { return average_; }
 
     /// n_steps steps on pairs drawn from the sampler, whose rows exist. The random numbers move on.
-    void run(const Rows &rows, const PairSampler &sampler, Random &random, std::int64_t n_steps,
+    void run(const Rows &rows, const PairSampler &sampler, Random &random, Index n_steps,
              int n_threads);
     /// A step on each of these pairs.
     void step(const Rows &rows, std::span<const RowPair> pairs, int n_threads);
 
     /// out[c] = weight c of the model, averaged if iterates are.
-    void weights(std::int64_t model, std::span<double> out) const;
+    void weights(Index model, std::span<double> out) const;
 
-    const Learner &learner(std::int64_t model) const;
+    const Learner &learner(Index model) const;
     /// The model goes on by another rule from the weights `w`; its average starts anew,
     /// its losses and updates go on.
-    void become(std::int64_t model, const Learner &learner, std::span<const double> w);
+    void become(Index model, const Learner &learner, Doubles w);
     /// New columns have weight 0.
-    void grow(std::int64_t n_columns);
+    void grow(Index n_columns);
 
-    Vectors vectors(std::int64_t model) const;
+    Vectors vectors(Index model) const;
     /// What learner() and vectors() of another run told; the lengths are right.
-    void restore(std::int64_t model, const Learner &learner, const Vectors &vectors);
-    void set_n_steps(std::int64_t n_steps) { n_steps_ = n_steps; }
+    void restore(Index model, const Learner &learner, const Vectors &vectors);
+    void set_n_steps(Index n_steps) { n_steps_ = n_steps; }
 
   private:
     struct Group {
@@ -54,15 +54,15 @@ class Descent {
         LargeVector<double> v, z, scratch;  // aligned to 64 bytes, in whole lines of eight
     };
 
-    Group &group_of(std::int64_t model) { return groups_[model / lanes]; }
-    const Group &group_of(std::int64_t model) const { return groups_[model / lanes]; }
-    void resize(Group &group, std::int64_t n_columns) const;
+    Group &group_of(Index model) { return groups_[model / lanes]; }
+    const Group &group_of(Index model) const { return groups_[model / lanes]; }
+    void resize(Group &group, Index n_columns) const;
     /// Steps on pairs, behind which others are known, n_known in all.
     void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
-                 std::int64_t n_known, std::int64_t steps_before) const;
+                 Index n_known, Index steps_before) const;
     void measure(Group &group) const;
 
-    std::int64_t n_columns_, n_models_, n_steps_ = 0;
+    Index n_columns_, n_models_, n_steps_ = 0;
     Average average_;
     std::vector<Group> groups_;
 };

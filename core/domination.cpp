@@ -1,7 +1,5 @@
 #include "domination.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "simd.hpp"
@@ -10,23 +8,23 @@ namespace linrank {
 
 namespace {
 
-constexpr std::int64_t rows_of_part = 1 << 15;
-constexpr std::int64_t most_parts = 64;
+constexpr Index rows_of_part = 1 << 15;
+constexpr Index most_parts = 64;
 // Quotients of numbers between these are as good as one exponential.
 constexpr double least = 1e-280, most = 1e280;
 
 /// Parts of a query, whose sums by layer shall not take more memory than its rows.
-std::int64_t parts_of(std::int64_t n_rows, std::int64_t n_layers) {
-    const std::int64_t n = std::min(most_parts, n_rows / rows_of_part);
-    return std::max<std::int64_t>(1, std::min(n, n_rows / std::max<std::int64_t>(1, n_layers)));
+Index parts_of(Index n_rows, Index n_layers) {
+    const Index n = std::min(most_parts, n_rows / rows_of_part);
+    return std::max<Index>(1, std::min(n, n_rows / std::max<Index>(1, n_layers)));
 }
 
 /// Σ log(1 + x) over x in [0, 1], with a logarithm for hundreds of them: 1 + y is the product of many
 /// 1 + x, kept as y so that small ones lose nothing.
-double sum_of_logs(std::int64_t n, const double *x) {
+double sum_of_logs(Index n, const double *x) {
     double total = 0, y[4] = {0.0, 0.0, 0.0, 0.0};
-    for (std::int64_t i = 0; i < n;) {
-        const std::int64_t last = std::min(n, i + 1024);
+    for (Index i = 0; i < n;) {
+        const Index last = std::min(n, i + 1024);
         for (; i + 4 <= last; i += 4)
             for (int lane = 0; lane < 4; ++lane) y[lane] += x[i + lane] + x[i + lane] * y[lane];
         for (; i < last; ++i) y[0] += x[i] + x[i] * y[0];
@@ -65,18 +63,18 @@ struct RowView {
     const double *u;  // by position, null for ones
     const double *s;  // by position, null for zeros
     double c;
-    std::int64_t n_layers, last_lane;
+    Index n_layers, last_lane;
     double origin = 0;  // of the scores: the loss sees differences only, and an offset would cost digits
 
-    std::size_t level(std::int64_t t) const { return std::size_t(levels[t]); }
-    double m(const double *z, std::int64_t t) const {
+    std::size_t level(Index t) const { return std::size_t(levels[t]); }
+    double m(const double *z, Index t) const {
         return s ? (z[t] - origin) - s[t] : z[t] - origin;
     }
     /// ω.
-    double weight(std::int64_t t) const { return u ? c * u[t] : c; }
-    bool is_void(std::int64_t t) const { return u && !(u[t] > 0.0); }
+    double weight(Index t) const { return u ? c * u[t] : c; }
+    bool is_void(Index t) const { return u && !(u[t] > 0.0); }
     /// The cell of position t; see QueryParts::gather.
-    std::int64_t cell(std::int64_t t, int n_sums) const {
+    Index cell(Index t, int n_sums) const {
         return (t & last_lane) * n_sums * n_layers + levels[t];
     }
 };
@@ -85,7 +83,7 @@ struct RowView {
 /// long queries, whose parts the threads share.
 class QueryParts {
 public:
-    QueryParts(const Layering &l, std::int64_t q, int n_threads, LayerScratch &scratch)
+    QueryParts(const Layering &l, Index q, int n_threads, LayerScratch &scratch)
         : q_(q), begin_(l.offsets[q]), end_(l.offsets[q + 1]),
         n_layers_(l.n_levels[q]), n_parts_(parts_of(end_ - begin_, n_layers_)), n_threads_(n_threads),
         rows_{l.levels.data(), l.row_weight.empty() ? nullptr : l.row_weight.data(),
@@ -96,7 +94,7 @@ protected:
     /// Calls body(part, first, last) with ranges of positions.
     template <class Body>
     void for_each_part(const Body &body) const {
-        for_parts(end_ - begin_, n_parts_, n_threads_, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+        for_parts(end_ - begin_, n_parts_, n_threads_, [&](Index k, Index first, Index last) {
             body(k, begin_ + first, begin_ + last);
         });
     }
@@ -111,7 +109,7 @@ protected:
         const std::size_t lanes = std::size_t(rows_.last_lane + 1);
         out.assign(size * lanes * n_parts_, start);
         scratch_.of_part.assign(n_parts_, {});
-        for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
+        for_each_part([&](Index k, Index first, Index last) {
             scratch_.of_part[k] = body(k, first, last, out.data() + std::size_t(k) * size * lanes);
         });
         for (std::size_t k = 1; k < lanes * std::size_t(n_parts_); ++k)
@@ -125,7 +123,7 @@ protected:
     }
 
     bool is_void() const { return n_layers_ < 2; }
-    const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
+    const Index q_, begin_, end_, n_layers_, n_parts_;
     const int n_threads_;
     RowView rows_;
     const std::size_t cell_;  // of layer 0
@@ -137,8 +135,7 @@ protected:
 /// Fills what a point keeps of a query.
 class DominationSweep : QueryParts {
 public:
-    DominationSweep(DominationPoint &point, std::int64_t q, int n_threads,
-        LayerScratch &scratch)
+    DominationSweep(DominationPoint &point, Index q, int n_threads, LayerScratch &scratch)
         : QueryParts(point.layering_, q, n_threads, scratch), point_(point) {}
     DominationSums evaluate(const double *z) {
         z_ = z;
@@ -158,10 +155,10 @@ public:
 
 private:
     void find_peaks() {
-        const auto body = [&](std::int64_t, std::int64_t first, std::int64_t last, double *peak) -> DominationSums {
+        const auto body = [&](Index, Index first, Index last, double *peak) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_;
-            for (std::int64_t t = first; t < last; ++t)
+            for (Index t = first; t < last; ++t)
                 if (!r.is_void(t)) peak[r.cell(t, 1)] = std::max(peak[r.cell(t, 1)], r.m(z, t));
             return {};
         };
@@ -170,13 +167,13 @@ private:
     void find_masses() {
         double *share = point_.share_.data();
         const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
-        sum(scratch_.mass, 1, [&](std::int64_t, std::int64_t first, std::int64_t last, double *mass) -> DominationSums {
+        sum(scratch_.mass, 1, [&](Index, Index first, Index last, double *mass) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_, *top = peak.data();
-            for (std::int64_t t = first; t < last; ++t)  // a row without weight may lie above the peak
+            for (Index t = first; t < last; ++t)  // a row without weight may lie above the peak
                 share[t] = r.is_void(t) ? nothing : r.m(z, t) - top[r.level(t)];
             simd().exp_vector(last - first, share + first);
-            for (std::int64_t t = first; t < last; ++t)
+            for (Index t = first; t < last; ++t)
                 mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
             return {};
         });
@@ -198,7 +195,7 @@ private:
         }
         std::vector<double> &risks = scratch_.sums;
         scratch_.largest.assign(n_parts_, 0.0);
-        DominationSums total = sum(risks, 2, [&](std::int64_t part, std::int64_t first, std::int64_t last,
+        DominationSums total = sum(risks, 2, [&](Index part, Index first, Index last,
                                                  double *risk) {
             return add_risks(first, last, risk, scratch_.largest[part]);
         });
@@ -207,7 +204,7 @@ private:
         for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
         return total;
     }
-    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk, double &largest) const {
+    DominationSums add_risks(Index first, Index last, double *risk, double &largest) const {
         const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
         const double *own = point_.share_.data();
         double *rho = point_.rho_.data();
@@ -215,7 +212,7 @@ private:
         const RowView r = rows_;
         const double *scores = z_;
         double value = 0, odds_sum = 0, far = 0, all = 0;
-        for (std::int64_t t = first; t < last; ++t) {
+        for (Index t = first; t < last; ++t) {
             const std::size_t k = r.level(t);
             const double m = r.m(scores, t);
             const double z = below[k], mine = own[t], odds = log_below[k] - m;
@@ -241,7 +238,7 @@ private:
         largest = far;
         if (!r.u) value += r.c * sum_of_logs(last - first, e_odds + first);
         else
-            for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(e_odds[t]);
+            for (Index t = first; t < last; ++t) value += r.weight(t) * std::log1p(e_odds[t]);
         return {.value = value, .odds = odds_sum, .weight = all};
     }
     DominationSums find_gradient() {
@@ -252,12 +249,12 @@ private:
         std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
         for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
         // The gradient sums to 0, so that the slope does not depend on the origin of z.
-        DominationSums total = sum(squares, 1, [&](std::int64_t, std::int64_t first, std::int64_t last,
+        DominationSums total = sum(squares, 1, [&](Index, Index first, Index last,
                                                    double *square) -> DominationSums {
             const RowView r = rows_;
             const double *z = z_, *factor = scale.data();
             double slope = 0, size = 0;
-            for (std::int64_t t = first; t < last; ++t) {
+            for (Index t = first; t < last; ++t) {
                 const std::size_t k = r.level(t);
                 const double part = share[t] * (r.u ? r.u[t] * factor[k] : factor[k]);
                 const double c = part * pull[k] - r.weight(t) * rho[t];
@@ -305,8 +302,7 @@ namespace {
 ///   (∇²L·v)_j = π_j (T_κ v_j - Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i e_i) + ω_j ρ_j (1 - ρ_j)(v_j - v̄_κ).
 class DominationProduct : QueryParts {
 public:
-    DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads,
-        LayerScratch &scratch)
+    DominationProduct(const DominationPoint &point, Index q, int n_threads, LayerScratch &scratch)
         : QueryParts(point.layering(), q, n_threads, scratch), point_(point) {}
     void multiply(const double *v, double *out) const {
         if (is_void()) return std::fill(out + begin_, out + end_, 0.0);
@@ -314,9 +310,9 @@ public:
         const std::size_t n = std::size_t(n_layers_);
         const double origin = v[begin_];  // ∇²L·1 = 0
         std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
-        sum(sums, 2, [&](std::int64_t, std::int64_t first, std::int64_t last, double *mean) -> DominationSums {
+        sum(sums, 2, [&](Index, Index first, Index last, double *mean) -> DominationSums {
             const RowView r = rows_;
-            for (std::int64_t t = first; t < last; ++t) {
+            for (Index t = first; t < last; ++t) {
                 const double x = v[t] - origin;
                 double *cells = mean + r.cell(t, 2);
                 cells[0] += share[t] * x;
@@ -331,10 +327,10 @@ public:
         for (std::size_t k = 0; k < n; ++k) expected[k] += point_.square_risk()[cell_ + k] * below[k];
         point_.shares().sum_above(q_, expected, drawn.data());
         const double *pull = point_.pull().data() + cell_;
-        for_each_part([&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for_each_part([&](Index, Index first, Index last) {
             const RowView r = rows_;
             const double *mean = below.data(), *away = drawn.data();
-            for (std::int64_t t = first; t < last; ++t) {
+            for (Index t = first; t < last; ++t) {
                 const std::size_t k = r.level(t);
                 const double x = v[t] - origin;
                 out[t] = share[t] * (pull[k] * x - away[k]) +
@@ -347,7 +343,7 @@ private:
     const DominationPoint &point_;
 };
 
-constexpr std::int64_t n_chunks = 64;
+constexpr Index n_chunks = 64;
 
 /// h(x) = -x log x - (1 - x) log(1 - x).
 double entropy(double x) {
@@ -357,13 +353,13 @@ double entropy(double x) {
 
 }  // namespace
 
-DominationPoint::DominationPoint(const Layering &layering, std::span<const double> z, int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), layering_(layering), shares_(layering),
-      share_(z.size(), PageArray<double>::huge), rho_(z.size(), PageArray<double>::huge),
+DominationPoint::DominationPoint(const Layering &layering, Doubles z, int n_threads)
+    : gradient(z.size(), huge_pages), layering_(layering), shares_(layering),
+      share_(z.size(), huge_pages), rho_(z.size(), huge_pages),
       pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
     const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<DominationSums> sums(chunks.size());
-    for_each_query<LayerScratch>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, LayerScratch &scratch) {
+    for_each_query<LayerScratch>(chunks, n_threads, [&](Index c, Index q, LayerScratch &scratch) {
         add_sums(sums[c], DominationSweep(*this, q, chunks[c].is_long ? n_threads : 1, scratch).evaluate(z.data()));
     });
     const DominationSums total = sum_of(sums);
@@ -378,10 +374,9 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
     gradient_error = std::sqrt(total.squared_error);
 }
 
-void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
-                               int n_threads) const {
+void DominationPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
     const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
-    for_each_query<LayerScratch>(chunks, n_threads, [&](std::int64_t c, std::int64_t q, LayerScratch &scratch) {
+    for_each_query<LayerScratch>(chunks, n_threads, [&](Index c, Index q, LayerScratch &scratch) {
         DominationProduct(*this, q, chunks[c].is_long ? n_threads : 1, scratch).multiply(v.data(), out.data());
     });
 }
@@ -390,11 +385,10 @@ double DominationPoint::dual(double t, int n_threads) const {
     if (t >= 1.0) return value - slope;
     const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
     std::vector<double> sums(chunks.size());
-    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
+    parallel_for(Index(chunks.size()), n_threads, [&](Index c) {
         double sum = 0;
-        for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q)
-            for (std::int64_t i = layering_.offsets[q];
-                 i < layering_.offsets[q + 1]; ++i)
+        for (Index q = chunks[c].first; q < chunks[c].last; ++q)
+            for (Index i = layering_.offsets[q]; i < layering_.offsets[q + 1]; ++i)
                 if (rho_[i] != 0.0)
                     sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[i]);
         sums[c] = sum;

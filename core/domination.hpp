@@ -15,7 +15,7 @@ namespace linrank {
 /// π_j = u_j e^{m_j} / E_κ of each row in its layer κ. One exponential a row.
 class DominationPoint {
 public:
-    DominationPoint(const Layering &layering, std::span<const double> z, int n_threads);
+    DominationPoint(const Layering &layering, Doubles z, int n_threads);
 
     double value = 0;            // L
     double slope = 0;            // ∇L·z
@@ -27,7 +27,7 @@ public:
     double gradient_error = 0;  // 2-norm
 
     /// out = ∇²L(z)·v.
-    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    void multiply(Doubles v, std::span<double> out, int n_threads) const;
     /// D(t), 0 <= t <= 1: a lower bound of L(z') - t ∇L(z)·z' for every z'; at t = 1 the bound L - ∇L·z
     /// of the tangent plane. Its rounding is below 4·value_error + slope_error.
     double dual(double t, int n_threads) const;
@@ -35,13 +35,13 @@ public:
     const Layering &layering() const { return layering_; }
     const LayerShares &shares() const { return shares_; }
     /// π and ρ, by position; 0 in queries of one layer.
-    std::span<const double> share() const { return share_.view(); }
-    std::span<const double> rho() const { return rho_.view(); }
+    Doubles share() const { return share_.view(); }
+    Doubles rho() const { return rho_.view(); }
     /// By cell: T_κ = Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i, so that ∇L_j = π_j T_κ - ω_j ρ_j.
-    std::span<const double> pull() const { return pull_; }
+    Doubles pull() const { return pull_; }
     /// By cell: Σ ω_i ρ_i and Σ ω_i ρ_i² over the layer.
-    std::span<const double> risk() const { return risk_; }
-    std::span<const double> square_risk() const { return square_risk_; }
+    Doubles risk() const { return risk_; }
+    Doubles square_risk() const { return square_risk_; }
 
 private:
     friend class DominationSweep;
@@ -54,12 +54,11 @@ private:
 };
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, with sums over rows in the precision of the data.
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const DominationPoint &point,
-                                   int n_threads);
+std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &point, int n_threads);
 
 /// Its diagonal, in one pass over the entries: exact but for queries of more than 64 layers, whose rows
 /// are taken as if spread about one mean, for preconditioning.
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
+std::vector<double> hessian_diagonal(const Positions &x, const DominationPoint &point,
                                      int n_threads);
 
 }  // namespace linrank

@@ -1,8 +1,5 @@
 #include "factor_descent.hpp"
 
-#include <numeric>
-#include <stdexcept>
-
 namespace linrank {
 
 namespace {
@@ -10,10 +7,10 @@ namespace {
 // Queries that find their directions at the same β: enough to keep threads busy, few enough that they read
 // their rows from the cache when they finish, and that an epoch remains a sequence of many steps. The numbers
 // depend on the data only, and so does the result.
-constexpr std::int64_t batch_bytes = 1 << 21;
-constexpr std::int64_t batch_numbers = 1 << 20;  // of all directions
-constexpr std::int64_t batches_per_epoch = 64;
-constexpr std::int64_t bytes_worth_threads = 1 << 19;
+constexpr Index batch_bytes = 1 << 21;
+constexpr Index batch_numbers = 1 << 20;  // of all directions
+constexpr Index batches_per_epoch = 64;
+constexpr Index bytes_worth_threads = 1 << 19;
 constexpr int most_sweeps = 4;            // over the steps of a batch, at most
 constexpr double settled_change = 1e-3;     // no step changed by more
 
@@ -30,7 +27,7 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
       accepted_weights_(std::size_t(rows_.n_columns()), 0.0) {
     Scratch scratch;
     std::vector<double> local;
-    for (std::int64_t q = 0; q < rows_.n_queries(); ++q) {
+    for (Index q = 0; q < rows_.n_queries(); ++q) {
         double *v = at(accepted_, q);
         if (problem_.n_levels[q] < 2) {  // no pair: its factors mean nothing
             std::fill_n(v, rows_.n_rows(q) * problem_.n_factors, 0.0);
@@ -44,13 +41,13 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
     reject();
 }
 
-FactorQuery FactorDescent::query(std::int64_t q) const {
+FactorQuery FactorDescent::query(Index q) const {
     const auto first = std::size_t(rows_.first(q)), n = std::size_t(rows_.n_rows(q));
     return {std::span(problem_.levels).subspan(first, n), std::span(problem_.bound).subspan(first, n),
             problem_.n_levels[q], problem_.n_factors};
 }
 
-double FactorDescent::weights_of(std::int64_t q, const double *factors, std::vector<double> &local,
+double FactorDescent::weights_of(Index q, const double *factors, std::vector<double> &local,
                                  Scratch &s) const {
     const FactorQuery here = query(q);
     s.v.compute(here, factors);
@@ -98,8 +95,8 @@ double FactorDescent::epoch(double momentum, int n_threads) {
     sum_ = next_sum_;
     std::fill(next_weights_.begin(), next_weights_.end(), 0.0);
     next_sum_ = 0;
-    const auto n_queries = std::int64_t(order_.size());
-    for (std::int64_t first = 0, end; first < n_queries; first = end) {
+    const auto n_queries = Index(order_.size());
+    for (Index first = 0, end; first < n_queries; first = end) {
         end = end_of_batch(first);
         batch(first, end, momentum, n_threads);
     }
@@ -110,39 +107,39 @@ double FactorDescent::epoch(double momentum, int n_threads) {
     return half_square(weights_) - sum_;
 }
 
-void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum, int n_threads) {
-    const std::int64_t n = end - first;
-    if (std::int64_t(directions_.size()) < n) directions_.resize(n);
-    std::int64_t bytes = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
+void FactorDescent::batch(Index first, Index end, double momentum, int n_threads) {
+    const Index n = end - first;
+    if (Index(directions_.size()) < n) directions_.resize(n);
+    Index bytes = 0;
+    for (Index i = 0; i < n; ++i) {
         directions_[i].query = order_[first + i];
         bytes += rows_.bytes(order_[first + i]);
     }
     // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
-    const std::int64_t n_tasks = bytes < bytes_worth_threads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
-    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(n_tasks);
+    const Index n_tasks = bytes < bytes_worth_threads ? 1 : std::clamp<Index>(n_threads, 1, n);
+    if (Index(scratch_.size()) < n_tasks) scratch_.resize(n_tasks);
     const auto each = [&](const auto &work) {
-        parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
-            for (std::int64_t i = task; i < n; i += n_tasks)
+        parallel_for(n_tasks, int(n_tasks), [&](Index task) {
+            for (Index i = task; i < n; i += n_tasks)
                 work(directions_[i], scratch_[task]);
         });
     };
     each([&](Direction &d, Scratch &s) { find_direction(d, s); });
     find_steps({directions_.data(), std::size_t(n)});
     each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Index i = 0; i < n; ++i) {
         const Direction &d = directions_[i];
         rows_.scatter(d.query, d.next, next_weights_);
         next_sum_ += d.sum_next;
     }
 }
 
-std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
-    const auto n_queries = std::int64_t(order_.size());
-    const std::int64_t most = std::max<std::int64_t>(1, n_queries / batches_per_epoch);
-    std::int64_t bytes = 0, numbers = 0, end = first;
+Index FactorDescent::end_of_batch(Index first) const {
+    const auto n_queries = Index(order_.size());
+    const Index most = std::max<Index>(1, n_queries / batches_per_epoch);
+    Index bytes = 0, numbers = 0, end = first;
     for (; end < n_queries && end - first < most; ++end) {
-        const std::int64_t q = order_[end];
+        const Index q = order_[end];
         bytes += rows_.bytes(q);
         numbers += 3 * rows_.width(q);
         if (end > first && (bytes > batch_bytes || numbers > batch_numbers)) break;
@@ -150,7 +147,7 @@ std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
     return end;
 }
 
-void FactorDescent::find_gradient(std::int64_t q, const double *v, const std::vector<double> &weights,
+void FactorDescent::find_gradient(Index q, const double *v, const std::vector<double> &weights,
                                   Scratch &s) const {
     const FactorQuery here = query(q);
     rows_.scores(q, weights, s.local, s.t);
@@ -161,23 +158,23 @@ void FactorDescent::find_gradient(std::int64_t q, const double *v, const std::ve
 
 void FactorDescent::find_direction(Direction &d, Scratch &s) {
     const FactorQuery here = query(d.query);
-    const std::int64_t n = here.n_rows(), K = here.n_factors;
+    const Index n = here.n_rows(), K = here.n_factors;
     const double *v = at(start_, d.query);
     double *w = at(reached_, d.query);  // the direction, until the step is known
     find_gradient(d.query, v, weights_, s);
     double steepest = 0;
-    for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < K && here.bound[i] > 0; ++k)
+    for (Index i = 0; i < n; ++i)
+        for (Index k = 0; k < K && here.bound[i] > 0; ++k)
             steepest = std::max(steepest, std::abs(s.gradient[i * K + k]));
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (Index i = 0; i < n; ++i) {
         // Where the gradient is 0 or all but 0 the quotient has no value, and infinity times 0 none either.
         const double quotient = here.bound[i] / steepest;
         const double step = std::isfinite(quotient) ? quotient : 0.0;
-        for (std::int64_t k = 0; k < K; ++k)
+        for (Index k = 0; k < K; ++k)
             w[i * K + k] = v[i * K + k] - step * s.gradient[i * K + k];
     }
     project(here, problem_.constraint, w);
-    for (std::int64_t e = 0; e < n * K; ++e) w[e] -= v[e];
+    for (Index e = 0; e < n * K; ++e) w[e] -= v[e];
 
     s.w.compute(here, w);
     s.coefficients.assign(n, 0.0);
@@ -223,10 +220,10 @@ void FactorDescent::find_steps(std::span<Direction> batch) {
 }
 
 void FactorDescent::finish(Direction &d, double momentum, Scratch &s) {
-    const std::int64_t n = rows_.n_rows(d.query) * problem_.n_factors;
+    const Index n = rows_.n_rows(d.query) * problem_.n_factors;
     double *next = at(start_, d.query), *reached = at(reached_, d.query);
     const double *last = at(accepted_, d.query);
-    for (std::int64_t e = 0; e < n; ++e) {
+    for (Index e = 0; e < n; ++e) {
         reached[e] = next[e] + d.step * reached[e];
         next[e] = reached[e] + momentum * (reached[e] - last[e]);
     }
@@ -235,13 +232,13 @@ void FactorDescent::finish(Direction &d, double momentum, Scratch &s) {
 }
 
 double FactorDescent::linear_decrease(int n_threads) const {
-    const auto n_queries = std::int64_t(order_.size());
-    const std::int64_t n_tasks = std::min<std::int64_t>(std::max(n_threads, 1), n_queries);
+    const auto n_queries = Index(order_.size());
+    const Index n_tasks = std::min<Index>(std::max(n_threads, 1), n_queries);
     std::vector<double> by_query(order_.size());
-    parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
+    parallel_for(n_tasks, int(n_tasks), [&](Index task) {
         Scratch s;
-        for (std::int64_t i = task; i < n_queries; i += n_tasks) {
-            const std::int64_t q = order_[i];
+        for (Index i = task; i < n_queries; i += n_tasks) {
+            const Index q = order_[i];
             const double *v = accepted_.data() + rows_.first(q) * problem_.n_factors;
             find_gradient(q, v, accepted_weights_, s);
             by_query[i] = linrank::linear_decrease(query(q), problem_.constraint, v, s.gradient.data());
@@ -251,23 +248,23 @@ double FactorDescent::linear_decrease(int n_threads) const {
 }
 
 void LevelTotals::compute(const FactorQuery &query, const double *values, const double *weight) {
-    const std::int64_t K = n_factors_ = query.n_factors, n_levels = query.n_levels;
+    const Index K = n_factors_ = query.n_factors, n_levels = query.n_levels;
     for (auto *sums : {&of_, &below_, &difference_}) sums->assign(std::size_t(n_levels * K), 0.0);
     all_.assign(K, 0.0);
-    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+    for (Index i = 0; i < query.n_rows(); ++i) {
         double *total = of_.data() + query.levels[i] * K;
         const double factor = weight ? weight[i] : 1.0;
-        for (std::int64_t k = 0; k < K; ++k) total[k] += factor * values[i * K + k];
+        for (Index k = 0; k < K; ++k) total[k] += factor * values[i * K + k];
     }
-    for (std::int64_t r = 0; r < n_levels; ++r)
-        for (std::int64_t k = 0; k < K; ++k) {
+    for (Index r = 0; r < n_levels; ++r)
+        for (Index k = 0; k < K; ++k) {
             below_[r * K + k] = all_[k];
             all_[k] += of_[r * K + k];
         }
     std::vector<double> &above = scratch_;  // summed from the top: nothing cancels
     above.assign(K, 0.0);
-    for (std::int64_t r = n_levels - 1; r >= 0; --r)
-        for (std::int64_t k = 0; k < K; ++k) {
+    for (Index r = n_levels - 1; r >= 0; --r)
+        for (Index k = 0; k < K; ++k) {
             const auto at = std::size_t(r * K + k);
             difference_[at] = below_[at] - above[k];
             above[k] += of_[at];
@@ -276,66 +273,66 @@ void LevelTotals::compute(const FactorQuery &query, const double *values, const 
 
 double pair_sum(const FactorQuery &query, const LevelTotals &a, const LevelTotals &b) {
     double sum = 0;
-    for (std::int64_t r = 1; r < query.n_levels; ++r) {
+    for (Index r = 1; r < query.n_levels; ++r) {
         const double *upper = a.of(r), *lower = b.below(r);
-        for (std::int64_t k = 0; k < query.n_factors; ++k) sum += upper[k] * lower[k];
+        for (Index k = 0; k < query.n_factors; ++k) sum += upper[k] * lower[k];
     }
     return sum;
 }
 
 void add_coefficients(const FactorQuery &query, const double *a, const LevelTotals &b, double *out) {
-    const std::int64_t K = query.n_factors;
-    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+    const Index K = query.n_factors;
+    for (Index i = 0; i < query.n_rows(); ++i) {
         const double *s = b.difference(query.levels[i]);
         double sum = 0;
-        for (std::int64_t k = 0; k < K; ++k) sum += a[i * K + k] * s[k];
+        for (Index k = 0; k < K; ++k) sum += a[i * K + k] * s[k];
         out[i] += sum;
     }
 }
 
 void project(const FactorQuery &query, Constraint constraint, double *factors) {
-    const std::int64_t K = query.n_factors;
+    const Index K = query.n_factors;
     const double per_component = 1.0 / std::sqrt(double(K));
-    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+    for (Index i = 0; i < query.n_rows(); ++i) {
         double *v = factors + i * K;
         const double b = query.bound[i];
         if (constraint == Constraint::box) {
             const double largest = b * per_component;
-            for (std::int64_t k = 0; k < K; ++k) v[k] = std::min(std::max(v[k], 0.0), largest);
+            for (Index k = 0; k < K; ++k) v[k] = std::min(std::max(v[k], 0.0), largest);
             continue;
         }
         double square = 0;
-        for (std::int64_t k = 0; k < K; ++k) {
+        for (Index k = 0; k < K; ++k) {
             v[k] = std::max(v[k], 0.0);
             square += v[k] * v[k];
         }
         if (square <= b * b) continue;
         const double factor = b / std::sqrt(square);
-        for (std::int64_t k = 0; k < K; ++k) v[k] *= factor;
+        for (Index k = 0; k < K; ++k) v[k] *= factor;
     }
 }
 
 void factor_gradient(const FactorQuery &query, const double *factors, const double *t, const LevelTotals &v,
                      LevelTotals &tv, double *out) {
-    const std::int64_t K = query.n_factors;
+    const Index K = query.n_factors;
     tv.compute(query, factors, t);
-    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
-        const std::int64_t r = query.levels[i];
+    for (Index i = 0; i < query.n_rows(); ++i) {
+        const Index r = query.levels[i];
         const double *S = v.difference(r), *T = tv.difference(r), *own = v.of(r), *all = v.all();
-        for (std::int64_t k = 0; k < K; ++k) out[i * K + k] = t[i] * S[k] - T[k] - (all[k] - own[k]);
+        for (Index k = 0; k < K; ++k) out[i * K + k] = t[i] * S[k] - T[k] - (all[k] - own[k]);
     }
 }
 
 double linear_decrease(const FactorQuery &query, Constraint constraint, const double *factors,
                        const double *gradient) {
-    const std::int64_t K = query.n_factors;
+    const Index K = query.n_factors;
     const double per_component = 1.0 / std::sqrt(double(K));
     double sum = 0;
-    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+    for (Index i = 0; i < query.n_rows(); ++i) {
         const double *v = factors + i * K, *g = gradient + i * K;
         const double b = query.bound[i];
         double here = 0, fall = 0;  // <g, v>, and the largest <-g, v'> over feasible v'
-        for (std::int64_t k = 0; k < K; ++k) {
+        for (Index k = 0; k < K; ++k) {
             here += g[k] * v[k];
             const double down = std::max(-g[k], 0.0);
             fall += constraint == Constraint::box ? b * per_component * down : down * down;

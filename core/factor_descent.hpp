@@ -1,6 +1,5 @@
 // Block descent for duals of low rank: a step a query, each to the lowest point of its line.
 #pragma once
-#include <cmath>
 
 #include "query_rows.hpp"
 #include "random.hpp"
@@ -14,12 +13,12 @@ enum class Constraint { box, ball };
 
 /// The rows of one query: their levels, and the b_i that bound their factors.
 struct FactorQuery {
-    std::span<const std::int32_t> levels;
-    std::span<const double> bound;
-    std::int64_t n_levels;
-    std::int64_t n_factors;  // K
+    Levels levels;
+    Doubles bound;
+    Index n_levels;
+    Index n_factors;  // K
 
-    std::int64_t n_rows() const { return std::int64_t(levels.size()); }
+    Index n_rows() const { return Index(levels.size()); }
 };
 
 /// Sums of K numbers a row over the rows of each level, and over those below it less those above it.
@@ -28,14 +27,14 @@ public:
     /// Of values[i*K .. i*K + K) times weight[i]; an empty weight stands for ones.
     void compute(const FactorQuery &query, const double *values, const double *weight = nullptr);
 
-    const double *of(std::int64_t level) const { return of_.data() + level * n_factors_; }
-    const double *below(std::int64_t level) const { return below_.data() + level * n_factors_; }
+    const double *of(Index level) const { return of_.data() + level * n_factors_; }
+    const double *below(Index level) const { return below_.data() + level * n_factors_; }
     /// Σ_below - Σ_above.
-    const double *difference(std::int64_t level) const { return difference_.data() + level * n_factors_; }
+    const double *difference(Index level) const { return difference_.data() + level * n_factors_; }
     const double *all() const { return all_.data(); }
 
 private:
-    std::int64_t n_factors_ = 0;
+    Index n_factors_ = 0;
     std::vector<double> of_, below_, difference_, all_, scratch_;
 };
 
@@ -120,7 +119,7 @@ inline double lowest_in_unit(const Quartic &q) {
 struct FactorProblem {
     std::vector<std::int32_t> levels, n_levels;
     std::vector<double> bound;
-    std::int64_t n_factors;
+    Index n_factors;
     Constraint constraint;
 };
 
@@ -158,11 +157,11 @@ public:
     /// How much f falls within the feasible set by its linearization, at most: 0 where V is stationary.
     double linear_decrease(int n_threads) const;
 
-    std::int64_t n_columns() const { return rows_.n_columns(); }
+    Index n_columns() const { return rows_.n_columns(); }
 
 private:
     struct Direction {  // of one query; along it β(τ) = β + τ first + τ² second
-        std::int64_t query = 0;
+        Index query = 0;
         std::vector<double> first, second;
         double sum_first = 0, sum_second = 0;  // the same for Σ α
         double first_first = 0, first_second = 0, second_second = 0;  // inner products
@@ -175,27 +174,27 @@ private:
         std::vector<double> local, t, gradient, coefficients;
     };
 
-    FactorQuery query(std::int64_t q) const;
+    FactorQuery query(Index q) const;
     /// What the query adds to β at these factors; to Σ α, the return value.
-    double weights_of(std::int64_t q, const double *factors, std::vector<double> &local, Scratch &) const;
-    std::int64_t end_of_batch(std::int64_t first) const;
+    double weights_of(Index q, const double *factors, std::vector<double> &local, Scratch &) const;
+    Index end_of_batch(Index first) const;
     /// The queries order_[first .. end), from the directions to the point where the next epoch starts.
-    void batch(std::int64_t first, std::int64_t end, double momentum, int n_threads);
+    void batch(Index first, Index end, double momentum, int n_threads);
     /// ∂f/∂v of a query at v and β, into the scratch.
-    void find_gradient(std::int64_t q, const double *v, const std::vector<double> &weights, Scratch &) const;
+    void find_gradient(Index q, const double *v, const std::vector<double> &weights, Scratch &) const;
     void find_direction(Direction &, Scratch &);
     void find_steps(std::span<Direction> batch);
     /// The best step along a direction, the others where they are.
     double best_step(const Direction &) const;
     void finish(Direction &, double momentum, Scratch &);
-    double *at(std::vector<double> &factors, std::int64_t q) const {
+    double *at(std::vector<double> &factors, Index q) const {
         return factors.data() + rows_.first(q) * problem_.n_factors;
     }
 
     QueryRows rows_;
     FactorProblem problem_;
     Random random_;
-    std::vector<std::int64_t> order_;  // the queries that have pairs
+    std::vector<Index> order_;  // the queries that have pairs
     // V: accepted, where an epoch starts, where it leads.
     std::vector<double> accepted_, start_, reached_;
     // β and Σ α: of the accepted point, of the epoch at work, where the epoch after it starts.

@@ -1,8 +1,6 @@
 // Sums of numbers by place that change one at a time.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank {
 
@@ -11,14 +9,14 @@ namespace linrank {
 template <class Number>
 class FenwickTree {
 public:
-    explicit FenwickTree(std::int64_t n = 0) { reset(n); }
-    void reset(std::int64_t n) { nodes_.assign(n + 1, Number(0)); }
+    explicit FenwickTree(Index n = 0) { reset(n); }
+    void reset(Index n) { nodes_.assign(n + 1, Number(0)); }
 
-    void add(std::int64_t place, Number number) {
+    void add(Index place, Number number) {
         for (auto m = std::size_t(place) + 1; m < nodes_.size(); m += m & (~m + 1)) nodes_[m] += number;
     }
 
-    Number sum_below(std::int64_t place) const {
+    Number sum_below(Index place) const {
         Number sum = 0;
         for (auto m = std::size_t(place); m > 0; m &= m - 1) sum += nodes_[m];
         return sum;

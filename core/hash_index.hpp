@@ -1,7 +1,6 @@
 // Numbers found by keys that lie elsewhere.
 #pragma once
-#include <cstdint>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank {
 
@@ -20,9 +19,9 @@ class HashIndex {
 public:
     /// The number among those of this hash for which `is_key(number)` holds, or -1.
     template <class IsKey>
-    std::int64_t find(std::uint64_t hash, const IsKey &is_key) const {
+    Index find(std::uint64_t hash, const IsKey &is_key) const {
         for (std::size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1))
-            if (slots_[at] == 0 || is_key(std::int64_t(slots_[at]) - 1)) return std::int64_t(slots_[at]) - 1;
+            if (slots_[at] == 0 || is_key(Index(slots_[at]) - 1)) return Index(slots_[at]) - 1;
     }
 
     /// Makes room for one more. Where memory runs out, the index is as it was.
@@ -31,7 +30,7 @@ public:
         if (2 * (size_ + 1) <= slots_.size()) return;
         HashIndex larger;
         larger.slots_.assign(2 * slots_.size(), 0);
-        for (std::size_t number = 0; number < size_; ++number) larger.insert(hash_of(std::int64_t(number)));
+        for (std::size_t number = 0; number < size_; ++number) larger.insert(hash_of(Index(number)));
         *this = std::move(larger);
     }
     /// Inserts the next number, for which there is room.

@@ -4,62 +4,57 @@ namespace linrank {
 
 namespace {
 
-/// Totals in the fast type, poured into a total in double before their rounding counts.
+/// Totals in the fast type, added to a total in double before their rounding counts.
 template <class T>
 class Accumulator {
 public:
-    static constexpr std::int64_t most_rows = 256;  // to be added between open and close
+    static constexpr Index most_rows = 256;  // to be added between open and close
 
-    explicit Accumulator(std::size_t n) : total_(n, 0.0) {
-        if constexpr (!std::is_same_v<T, double>) fast_.assign(n, T(0));
-    }
+    explicit Accumulator(std::size_t n) : total_(n), fast_(is_narrow ? n : 0) {}
     T *open() {
-        if constexpr (std::is_same_v<T, double>) return total_.data();
-        else return fast_.data();
+        if constexpr (is_narrow) return fast_.data();
+        else return total_.data();
     }
-    void close(std::int64_t n_rows) {
-        if constexpr (!std::is_same_v<T, double>)
-            if ((pending_ += n_rows) >= most_rows) add_to_total();
+    void close(Index n_rows) {
+        if ((pending_ += n_rows) >= most_rows) add_to_total();
     }
     std::vector<double> take() {
-        if constexpr (!std::is_same_v<T, double>) add_to_total();
+        add_to_total();
         return std::move(total_);
     }
 
 private:
+    static constexpr bool is_narrow = !std::is_same_v<T, double>;
+
     void add_to_total() {
-        for (std::size_t c = 0; c < total_.size(); ++c) {
-            total_[c] += double(fast_[c]);
-            fast_[c] = T(0);
-        }
+        for (std::size_t c = 0; c < fast_.size(); ++c)
+            total_[c] += double(std::exchange(fast_[c], T(0)));
         pending_ = 0;
     }
     std::vector<double> total_;
     std::vector<T> fast_;
-    std::int64_t pending_ = 0;
+    Index pending_ = 0;
 };
 
 template <class Storage>
 std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point,
-                                  const QueryChunk &chunk, std::span<const double> v,
-                                  std::span<double> image) {
+                                  const QueryChunk &chunk, Doubles v, std::span<double> image) {
     const PairProblem &problem = point.problem();
     using Total = Accumulator<typename FastSum<Storage>::type>;
     Total total(std::size_t(storage.n_columns));
     SweepScratch scratch;
     std::vector<double> u;
-    for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
-        const std::int64_t begin = problem.begin(q), n = problem.length(q);
+    for (Index q = chunk.first; q < chunk.last; ++q) {
+        const Index begin = problem.begin(q), n = problem.length(q);
+        double *z = image.data() + begin;
         if (!problem.has_pairs(q)) {
-            std::fill_n(image.data() + begin, n, 0.0);
+            std::fill_n(z, n, 0.0);
             continue;
         }
-        const RowRange<Storage> rows(storage, order, begin, n);
-        double *z = image.data() + begin;
         u.resize(n);
-        rows.dot(v.data(), z);
+        RowRange<Storage>(storage, order, begin, n).dot(v.data(), z);
         point.multiply(q, z, u.data(), scratch);
-        for (std::int64_t first = 0, last; first < n; first = last) {
+        for (Index first = 0, last; first < n; first = last) {
             last = std::min(first + Total::most_rows, n);
             RowRange<Storage>(storage, order, begin + first, last - first)
                 .add_cached(u.data() + first, total.open());
@@ -70,87 +65,71 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
 }
 
 /// A long query does not fit any cache: two passes, each shared by the threads.
-template <class Storage>
-std::vector<double> long_product(const Storage &storage, Order order, const PairPoint &point,
-                                 std::int64_t q, std::span<const double> v, std::span<double> image,
-                                 std::int64_t n_parts, int n_threads) {
-    const std::int64_t begin = point.problem().begin(q), n = point.problem().length(q);
-    PageArray<double> u(n, PageArray<double>::huge);
-    for_parts(n, n_parts, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-        RowRange<Storage>(storage, order, begin + first, last - first).dot(v.data(), image.data() + begin + first);
-    });
-    point.multiply_long(q, image.data() + begin, u.data(), n_threads);
-    std::vector<std::vector<double>> totals(n_parts);
-    for_parts(n, n_parts, n_threads, [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-        totals[k].assign(v.size(), 0.0);
-        RowRange<Storage>(storage, order, begin + first, last - first).add(u.data() + first, totals[k].data());
-    });
-    std::vector<double> out(v.size());
-    reduce(totals, out, n_threads);
-    return out;
+std::vector<double> long_product(const Positions &x, const PairPoint &point, Index q, Doubles v,
+                                 std::span<double> image, int n_threads) {
+    const Positions own{x.rows, x.order, point.problem().begin(q), point.problem().length(q)};
+    PageArray<double> u(own.n, huge_pages);
+    multiply(own, v, image.subspan(own.first, own.n), n_threads);
+    point.multiply_long(q, image.data() + own.first, u.data(), n_threads);
+    return multiply_transposed(own, u.view(), n_threads);
 }
 
 }  // namespace
 
-void hessian_product(const Rows &rows, Order order, const PairPoint &point,
-                     std::span<const double> v, std::span<double> out, std::span<double> image,
-                     int n_threads) {
-    const std::int64_t n_parts = n_accumulators(rows);
-    const std::vector<QueryChunk> chunks = point.problem().chunks(n_parts);
-    std::vector<std::vector<double>> totals(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            const QueryChunk &chunk = chunks[k];
-            if (chunk.is_long) return;
-            totals[k] = chunk_product(storage, order, point, chunk, v, image);
-        });
-        for (std::size_t k = 0; k < chunks.size(); ++k)
-            if (chunks[k].is_long)
-                totals[k] = long_product(storage, order, point, chunks[k].first, v, image, n_parts,
-                                         n_threads);
-    }, rows);
-    reduce(totals, out, n_threads);
+std::vector<double> hessian_product(const Positions &x, const PairPoint &point, Doubles v,
+                                    std::span<double> image, int n_threads) {
+    const std::vector<QueryChunk> chunks = point.problem().chunks(n_accumulators(x.rows));
+    const Index n_chunks = std::ssize(chunks);
+    auto totals = parts_of(x.rows, n_chunks, n_threads, [&](const auto &storage, Index k) {
+        if (chunks[k].is_long) return std::vector<double>();
+        return chunk_product(storage, x.order, point, chunks[k], v, image);
+    });
+    for (Index k = 0; k < n_chunks; ++k)
+        if (chunks[k].is_long)
+            totals[k] = long_product(x, point, chunks[k].first, v, image, n_threads);
+    return reduce(totals, v.size(), n_threads);
 }
 
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
-                                   int n_threads) {
-    const PaddedSquare square(n_columns(rows));
+std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads) {
+    const PaddedSquare square(n_columns(x.rows));
     const PairProblem &problem = point.problem();
     const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
-    return square.sum(parts_of(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+    return square.sum(parts_of(x.rows, std::ssize(chunks), n_threads,
+                               [&](const auto &storage, Index k) {
         GramAccumulator gram(storage);
-        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q)
-            if (problem.has_pairs(q)) gram.add(order, point, q);
+        for (Index q = chunks[k].first; q < chunks[k].last; ++q)
+            if (problem.has_pairs(q)) gram.add(x.order, point, q);
         gram.product.flush();
         return std::move(gram.sum);
     }), point.curvature(), n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
-                                     int n_threads) {
+std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point, int n_threads) {
     const PairProblem &problem = point.problem();
-    const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(rows));
+    const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(x.rows));
     const double curve = point.curvature();
-    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+    return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
         std::vector<double> out(storage.n_columns), first_moment(out.size());
-        std::vector<std::int64_t> touched;
-        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) {
+        std::vector<Index> touched;
+        for (Index q = chunks[k].first; q < chunks[k].last; ++q) {
             if (!problem.has_pairs(q)) continue;
             double total_degree = 0;
-            for (std::int64_t t = 0; t < problem.length(q); ++t) {
+            for (Index t = 0; t < problem.length(q); ++t) {
                 const double degree = point.degree(q)[t];
-                // Of a band, rounding may leave a little less than nothing; with none of that the estimate
-                // is not negative, and never divided by 0.
+                // Of a band, rounding may leave a little less than nothing; with none of that the
+                // estimate is not negative, and never divided by 0.
                 if (!(degree > 0.0)) continue;
                 total_degree += degree;
-                for_each_entry(storage, row_at(order, problem.begin(q) + t), [&](std::int64_t c, double x) {
-                    if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
+                for_each_entry(storage, row_at(x.order, problem.begin(q) + t),
+                               [&](Index c, double value) {
+                    // `touched` would get an entry for every zero of dense rows
+                    if (value == 0.0) return;
                     if (first_moment[c] == 0.0) touched.push_back(c);
-                    first_moment[c] += degree * x;
-                    out[c] += curve * degree * x * x;
+                    first_moment[c] += degree * value;
+                    out[c] += curve * degree * value * value;
                 });
             }
-            for (const std::int64_t c : touched) {
+            for (const Index c : touched) {
                 double &moment = first_moment[c];
                 out[c] -= curve * moment * moment / total_degree;
                 moment = 0.0;

@@ -1,12 +1,5 @@
 #include "interleave.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-#include <vector>
-
 #include "parallel.hpp"
 
 namespace linrank {
@@ -15,22 +8,22 @@ namespace {
 // A task writes all columns of a block of rows that stays in the second cache, sixteen columns at a time: that
 // many streams the hardware reads ahead. Their values are converted and checked where they lie side by side, in a
 // strip that stays in the first cache, and turned from there: one by one, each would cost a store of its own.
-constexpr std::int64_t columns_per_strip = 16;
-constexpr std::int64_t rows_per_strip = 256;
-constexpr std::int64_t rows_ahead = 16;  // that are asked for before they are written
-constexpr std::int64_t values_per_task = 1 << 18;
+constexpr Index columns_per_strip = 16;
+constexpr Index rows_per_strip = 256;
+constexpr Index rows_ahead = 16;  // that are asked for before they are written
+constexpr Index values_per_task = 1 << 18;
 
 /// Converts n values; whether one of the results is NaN or infinite.
 template <class Source, class Value>
-bool convert_values(const Source *x, std::int64_t n, Value *out) {
+bool convert_values(const Source *x, Index n, Value *out) {
     if constexpr (std::is_integral_v<Source>) {
-        for (std::int64_t i = 0; i < n; ++i) out[i] = Value(double(x[i]));
+        for (Index i = 0; i < n; ++i) out[i] = Value(double(x[i]));
         return false;
     } else {
         // |v| <= largest fails for NaN as well.
         constexpr Value largest = std::numeric_limits<Value>::max();
         int n_special = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (Index i = 0; i < n; ++i) {
             out[i] = Value(x[i]);
             n_special += !(std::abs(out[i]) <= largest);
         }
@@ -39,16 +32,16 @@ bool convert_values(const Source *x, std::int64_t n, Value *out) {
 }
 
 template <class Value>
-void mark_missing(const TableColumn &column, std::int64_t begin, std::int64_t n, Value *out) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t bit = column.first_bit + begin + i;
+void mark_missing(const TableColumn &column, Index begin, Index n, Value *out) {
+    for (Index i = 0; i < n; ++i) {
+        const Index bit = column.first_bit + begin + i;
         if ((column.valid[bit >> 3] >> (bit & 7) & 1) == 0) out[i] = std::numeric_limits<Value>::quiet_NaN();
     }
 }
 
 template <class Value>
-void find_specials(const Value *out, std::int64_t n, Specials &seen) {
-    for (std::int64_t i = 0; i < n; ++i) {
+void find_specials(const Value *out, Index n, Specials &seen) {
+    for (Index i = 0; i < n; ++i) {
         seen.missing |= std::isnan(out[i]);
         seen.infinite |= std::isinf(out[i]);
     }
@@ -56,17 +49,17 @@ void find_specials(const Value *out, std::int64_t n, Specials &seen) {
 
 /// Writes strip[j][i] to out[i*stride + j].
 template <class Value>
-void turn_strip(const Value (*strip)[rows_per_strip], std::int64_t n_columns, std::int64_t n, Value *out,
-                std::int64_t stride) {
+void turn_strip(const Value (*strip)[rows_per_strip], Index n_columns, Index n, Value *out,
+                Index stride) {
     typedef Value Four __attribute__((vector_size(4 * sizeof(Value))));
-    std::int64_t i = 0;
+    Index i = 0;
     for (; n_columns == columns_per_strip && i + 4 <= n; i += 4) {
-        for (std::int64_t k = 0; k < 4; ++k) {
+        for (Index k = 0; k < 4; ++k) {
             // Rows lie far apart: the hardware, which follows dense streams, fetches none of their lines in time.
             __builtin_prefetch(out + (i + rows_ahead + k) * stride, 1);
             __builtin_prefetch(out + (i + rows_ahead + k) * stride + columns_per_strip - 1, 1);
         }
-        for (std::int64_t j = 0; j < columns_per_strip; j += 4) {
+        for (Index j = 0; j < columns_per_strip; j += 4) {
             Four a, b, c, d;
             std::memcpy(&a, strip[j] + i, sizeof a);
             std::memcpy(&b, strip[j + 1] + i, sizeof b);
@@ -81,12 +74,12 @@ void turn_strip(const Value (*strip)[rows_per_strip], std::int64_t n_columns, st
         }
     }
     for (; i < n; ++i)
-        for (std::int64_t j = 0; j < n_columns; ++j) out[i * stride + j] = strip[j][i];
+        for (Index j = 0; j < n_columns; ++j) out[i * stride + j] = strip[j][i];
 }
 
 template <class Value>
-void fill_strip(std::span<const TableColumn> columns, std::int64_t begin, std::int64_t n, Value *out,
-                std::int64_t stride, Specials &seen) {
+void fill_strip(std::span<const TableColumn> columns, Index begin, Index n, Value *out,
+                Index stride, Specials &seen) {
     alignas(64) Value strip[columns_per_strip][rows_per_strip];
     for (std::size_t j = 0; j < columns.size(); ++j) {
         bool special = std::visit([&](const auto *x) { return convert_values(x + begin, n, strip[j]); },
@@ -97,24 +90,24 @@ void fill_strip(std::span<const TableColumn> columns, std::int64_t begin, std::i
         }
         if (special) find_specials(strip[j], n, seen);
     }
-    turn_strip(strip, std::int64_t(columns.size()), n, out, stride);
+    turn_strip(strip, Index(columns.size()), n, out, stride);
 }
 
 }  // namespace
 
 template <class Value>
-Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n_rows, Value *out,
-                            std::int64_t stride, int n_threads) {
-    const auto n_columns = std::int64_t(columns.size());
-    const std::int64_t rows_per_task =
-        rows_per_strip * std::max<std::int64_t>(1, values_per_task / (rows_per_strip * std::max<std::int64_t>(1, n_columns)));
-    const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
+Specials interleave_columns(std::span<const TableColumn> columns, Index n_rows, Value *out,
+                            Index stride, int n_threads) {
+    const auto n_columns = Index(columns.size());
+    const Index rows_per_task =
+        rows_per_strip * std::max<Index>(1, values_per_task / (rows_per_strip * std::max<Index>(1, n_columns)));
+    const Index n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
     std::vector<Specials> seen(n_tasks);
-    parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
-        const std::int64_t last = std::min((task + 1) * rows_per_task, n_rows);
-        for (std::int64_t j = 0; j < n_columns; j += columns_per_strip) {
+    parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](Index task) {
+        const Index last = std::min((task + 1) * rows_per_task, n_rows);
+        for (Index j = 0; j < n_columns; j += columns_per_strip) {
             const auto some = columns.subspan(j, std::min(columns_per_strip, n_columns - j));
-            for (std::int64_t i = task * rows_per_task; i < last; i += rows_per_strip)
+            for (Index i = task * rows_per_task; i < last; i += rows_per_strip)
                 fill_strip(some, i, std::min(rows_per_strip, last - i), out + i * stride + j, stride, seen[task]);
         }
     });
@@ -126,9 +119,7 @@ Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n
     return all;
 }
 
-template Specials interleave_columns(std::span<const TableColumn>, std::int64_t, float *, std::int64_t,
-                                     int);
-template Specials interleave_columns(std::span<const TableColumn>, std::int64_t, double *,
-                                     std::int64_t, int);
+template Specials interleave_columns(std::span<const TableColumn>, Index, float *, Index, int);
+template Specials interleave_columns(std::span<const TableColumn>, Index, double *, Index, int);
 
 }  // namespace linrank

@@ -1,8 +1,6 @@
 // The columns of a table, each with its own type and missing values, as rows of one matrix.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <variant>
+#include "basics.hpp"
 
 namespace linrank {
 
@@ -15,7 +13,7 @@ struct TableColumn {
                      const std::uint16_t *, const std::uint32_t *, const std::uint64_t *>;
     Values values;
     const std::uint8_t *valid = nullptr;
-    std::int64_t first_bit = 0;
+    Index first_bit = 0;
 };
 
 /// What a matrix holds beside numbers.
@@ -28,7 +26,7 @@ struct Specials {
 ///
 /// Values are rounded to double, then to `Value`: as text is read.
 template <class Value>
-Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n_rows, Value *out,
-                            std::int64_t stride, int n_threads);
+Specials interleave_columns(std::span<const TableColumn> columns, Index n_rows, Value *out,
+                            Index stride, int n_threads);
 
 }  // namespace linrank

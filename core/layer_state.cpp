@@ -1,8 +1,5 @@
 #include "layer_state.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "queries.hpp"
 #include "simd.hpp"
 
@@ -15,12 +12,12 @@ constexpr double vanishing = -800;  // e to this is zero
 
 }  // namespace
 
-LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::move(layers)) {
+LayerState::LayerState(const Layering &layers) : layering(layers) {
     place_rows();
-    const Layering &l = *layering;
+    const Layering &l = layering;
     if (!l.table.empty()) {
         first_table_.assign(l.n_queries() + 1, 0);
-        for (std::int64_t q = 0; q < l.n_queries(); ++q)
+        for (Index q = 0; q < l.n_queries(); ++q)
             first_table_[q + 1] = first_table_[q] + n_layers(q) * n_layers(q);
         table_.resize(first_table_.back());
     }
@@ -28,7 +25,7 @@ LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::m
 
 /// Sorts the rows of every query by layer, and counts and weighs the layers.
 void LayerState::place_rows() {
-    const Layering &l = *layering;
+    const Layering &l = layering;
     const auto n = std::size_t(l.n_rows());
     cells.assign(l.n_cells(), Cell{});
     for (Cell &cell : cells) cell.base = -infinity;  // the lowest layers keep it
@@ -38,18 +35,18 @@ void LayerState::place_rows() {
     above.assign(n, 0.0);
     if (!l.row_weight.empty()) u.resize(n);
     n_weighted.assign(cells.size(), 0);
-    for (std::int64_t q = 0; q < l.n_queries(); ++q) {
+    for (Index q = 0; q < l.n_queries(); ++q) {
         queries.push_back({l.offsets[q], l.offsets[q + 1], l.first_cell[q], l.n_levels[q]});
-        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
-            const std::int64_t cell = first_cell(q) + l.levels[t];
+        for (Index t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
+            const Index cell = first_cell(q) + l.levels[t];
             cells[cell].weight += l.c(q) * l.u(t);
             if (l.u(t) > 0.0) ++n_weighted[cell];
             spots[t].query = std::int32_t(q);
         }
     }
     first_place = counting_sort(l.n_rows(), l.n_cells(),
-                                [&](std::int64_t t) { return first_cell(spots[t].query) + l.levels[t]; },
-                                [&](std::int64_t t, std::int64_t place) {
+                                [&](Index t) { return first_cell(spots[t].query) + l.levels[t]; },
+                                [&](Index t, Index place) {
         spots[t].place = std::int32_t(place);
         position_of[place] = std::int32_t(t);
         rows[place] = {0.0, 0.0, l.levels[t]};
@@ -57,39 +54,38 @@ void LayerState::place_rows() {
     });
 }
 
-void LayerState::rebuild(std::int64_t q) {
+void LayerState::rebuild(Index q) {
     find_tops(q);
-    const std::int64_t end = first_place[first_cell(q) + n_layers(q)];
-    for (std::int64_t begin = first_place[first_cell(q)]; begin < end; begin += block) {
-        const std::int64_t n = std::min(block, end - begin);
-        std::int64_t places[block];
+    const Index end = first_place[first_cell(q) + n_layers(q)];
+    for (Index begin = first_place[first_cell(q)]; begin < end; begin += block) {
+        const Index n = std::min(block, end - begin);
+        Index places[block];
         double e[block];
-        for (std::int64_t i = 0; i < n; ++i) places[i] = begin + i;
+        for (Index i = 0; i < n; ++i) places[i] = begin + i;
         exponentials(q, places, n, e, above.data() + begin);
-        for (std::int64_t i = 0; i < n; ++i) rows[begin + i].e = e[i];
+        for (Index i = 0; i < n; ++i) rows[begin + i].e = e[i];
     }
-    for (std::int64_t k = 0; k + 1 < n_layers(q); ++k) {
+    for (Index k = 0; k + 1 < n_layers(q); ++k) {
         sum_layer(q, k);
         cells_of(q)[k].peak = cells_of(q)[k].sum;
     }
     update_Z(q);
-    for (std::int64_t k = 1; k < n_layers(q); ++k) expand(q, k);
+    for (Index k = 1; k < n_layers(q); ++k) expand(q, k);
 }
 
 /// What the exponentials of the query are to be relative to, and the factors between its layers.
-void LayerState::find_tops(std::int64_t q) {
-    const std::int64_t first = first_cell(q), K = n_layers(q);
+void LayerState::find_tops(Index q) {
+    const Index first = first_cell(q), K = n_layers(q);
     Cell *cell = cells_of(q);
-    for (std::int64_t k = 0; k < K; ++k) {
+    for (Index k = 0; k < K; ++k) {
         double top = -infinity;  // of rows that weigh something; the others are in no sum
-        for (std::int64_t p = first_place[first + k]; p < first_place[first + k + 1];
-             ++p)
+        for (Index p = first_place[first + k]; p < first_place[first + k + 1]; ++p)
             if (u.empty() || u[p] > 0.0) top = std::max(top, rows[p].m);
         cell[k].top = top;
     }
     const auto relative = [](double a, double b) { return a == -infinity ? 0.0 : std::exp(a - b); };
     if (table_.empty()) {
-        for (std::int64_t k = 1; k < K; ++k) {
+        for (Index k = 1; k < K; ++k) {
             cell[k].base = std::max(cell[k - 1].base, cell[k - 1].top);
             cell[k].carry = relative(cell[k - 1].base, cell[k].base);
             cell[k].fresh = relative(cell[k - 1].top, cell[k].base);
@@ -97,22 +93,22 @@ void LayerState::find_tops(std::int64_t q) {
         return;
     }
     double *table = table_.data() + first_table_[q];
-    for (std::int64_t k = 1; k < K; ++k) {
+    for (Index k = 1; k < K; ++k) {
         cell[k].base = -infinity;
-        for (std::int64_t j = 0; j < k; ++j)
-            cell[k].base = std::max(cell[k].base, cell[j].top + layering->margin(first + k, first + j));
-        for (std::int64_t j = 0; j < k; ++j)
-            table[k * K + j] = relative(cell[j].top + layering->margin(first + k, first + j), cell[k].base);
+        for (Index j = 0; j < k; ++j)
+            cell[k].base = std::max(cell[k].base, cell[j].top + layering.margin(first + k, first + j));
+        for (Index j = 0; j < k; ++j)
+            table[k * K + j] = relative(cell[j].top + layering.margin(first + k, first + j), cell[k].base);
     }
 }
 
 /// What rows of a query weigh as dominated ones, u e^{m - top}, and what Z is compared with for them as
 /// dominating ones, e^{m - base}; at most `block` of them.
-void LayerState::exponentials(std::int64_t q, const std::int64_t *places, std::int64_t n, double *e,
+void LayerState::exponentials(Index q, const Index *places, Index n, double *e,
                                double *above) const {
     const Cell *cell = cells_of(q);
-    const std::int64_t K = n_layers(q);
-    for (std::int64_t i = 0; i < n; ++i) {
+    const Index K = n_layers(q);
+    for (Index i = 0; i < n; ++i) {
         const auto p = std::size_t(places[i]);
         const Row &row = rows[p];
         const Cell &own = cell[row.level];
@@ -124,44 +120,43 @@ void LayerState::exponentials(std::int64_t q, const std::int64_t *places, std::i
     simd().exp_vector(n, e);
     simd().exp_vector(n, above);
     if (u.empty()) return;
-    for (std::int64_t i = 0; i < n; ++i) e[i] *= u[places[i]];
+    for (Index i = 0; i < n; ++i) e[i] *= u[places[i]];
 }
 
-void LayerState::sum_layer(std::int64_t q, std::int64_t k) {
+void LayerState::sum_layer(Index q, Index k) {
     const auto c = std::size_t(first_cell(q) + k);
     double sum = 0;
-    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) sum += rows[p].e;
+    for (Index p = first_place[c]; p < first_place[c + 1]; ++p) sum += rows[p].e;
     cells[c].sum = sum;
 }
 
-void LayerState::update_Z(std::int64_t q) {
+void LayerState::update_Z(Index q) {
     Cell *cell = cells_of(q);
-    accumulate(q, [&](std::int64_t k) { return cell[k].sum; },
-               [&](std::int64_t k, double Z) { cell[k].Z = Z; });
+    accumulate(q, [&](Index k) { return cell[k].sum; }, [&](Index k, double Z) { cell[k].Z = Z; });
 }
 
 /// R and its derivatives at the present Z: with v = ρ(1-ρ), dρ/dlogZ = v and dv/dlogZ = v(1-2ρ).
-void LayerState::expand(std::int64_t q, std::int64_t k) {
-    const std::int64_t c = first_cell(q) + k;
+void LayerState::expand(Index q, Index k) {
+    const Index c = first_cell(q) + k;
     Cell &cell = cells[c];
     const double Z = cell.Z, *qs = above.data();
     double r0 = 0, r1 = 0, r2 = 0;
-    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) {
+    for (Index p = first_place[c]; p < first_place[c + 1]; ++p) {
         const double rho = Z / (Z + qs[p]), weight = u.empty() ? 1.0 : u[p];
         const double v = weight * rho * (1.0 - rho);
         r0 += weight * rho;
         r1 += v;
         r2 += v * (1.0 - 2.0 * rho);
     }
-    cell.r0 = layering->c(q) * r0;
-    cell.r1 = layering->c(q) * r1;
-    cell.r2 = layering->c(q) * r2;
+    cell.r0 = layering.c(q) * r0;
+    cell.r1 = layering.c(q) * r1;
+    cell.r2 = layering.c(q) * r2;
     cell.Z_ref = Z;
 }
 
-void LayerState::refresh_drifted(std::int64_t q) {
+void LayerState::refresh_drifted(Index q) {
     Cell *cell = cells_of(q);
-    for (std::int64_t k = 1; k < n_layers(q); ++k)
+    for (Index k = 1; k < n_layers(q); ++k)
         if (!(std::abs(cell[k].Z - cell[k].Z_ref) <= drift * cell[k].Z_ref)) expand(q, k);
 }
 

@@ -1,8 +1,5 @@
 #include "layering.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace linrank {
 
 namespace {
@@ -25,74 +22,74 @@ LayerShares::LayerShares(const Layering &layering)
     added_.assign(log_mass_.size(), 0.0);
 }
 
-double LayerShares::share(std::int64_t q, std::int64_t k, std::int64_t below) const {
-    const std::int64_t first = cell(q);
+double LayerShares::share(Index q, Index k, Index below) const {
+    const Index first = cell(q);
     const double mass = log_mass_[first + below];
     return ratio(mass + layering_.margin(first + k, first + below), log_below_[first + k]);
 }
 
-void LayerShares::update(std::int64_t q) {
-    const std::int64_t first = cell(q), n = n_layers(q);
+void LayerShares::update(Index q) {
+    const Index first = cell(q), n = n_layers(q);
     const double *mass = log_mass(q);
     double *below = log_below_.data() + first;
     if (layering_.table.empty()) {
-        for (std::int64_t k = 0; k + 1 < n; ++k) {
+        for (Index k = 0; k + 1 < n; ++k) {
             below[k + 1] = log_of_sum(below[k], mass[k]);
             kept_[first + k] = ratio(below[k], below[k + 1]);
             added_[first + k] = ratio(mass[k], below[k + 1]);
         }
         return;
     }
-    for (std::int64_t k = 1; k < n; ++k) {
+    for (Index k = 1; k < n; ++k) {
         double largest = nothing, sum = 0;
-        for (std::int64_t j = 0; j < k; ++j)
+        for (Index j = 0; j < k; ++j)
             largest = std::max(largest, mass[j] + layering_.margin(first + k, first + j));
         if (largest == nothing) continue;
-        for (std::int64_t j = 0; j < k; ++j)
+        for (Index j = 0; j < k; ++j)
             sum += std::exp(mass[j] + layering_.margin(first + k, first + j) - largest);
         below[k] = largest + std::log(sum);
     }
 }
 
 template <bool squared>
-void LayerShares::average_below(std::int64_t q, const double *x, double *out, std::int64_t n) const {
+void LayerShares::average_below(Index q, const double *x, double *out, Index n) const {
     const auto power = [](double s) { return squared ? s * s : s; };
-    const std::int64_t n_all = n_layers(q);
+    const Index n_all = n_layers(q);
     const auto add = [&](double *to, double a, const double *from) {
-        for (std::int64_t c = 0; c < n; ++c) to[c] += a * from[c];
+        for (Index c = 0; c < n; ++c) to[c] += a * from[c];
     };
     std::fill(out, out + n_all * n, 0.0);
     if (layering_.table.empty()) {
         const double *kept = kept_.data() + cell(q), *added = added_.data() + cell(q);
-        for (std::int64_t k = 0; k + 1 < n_all; ++k) {
+        for (Index k = 0; k + 1 < n_all; ++k) {
             double *to = out + (k + 1) * n;
             add(to, power(kept[k]), to - n);
             add(to, power(added[k]), x + k * n);
         }
         return;
     }
-    for (std::int64_t k = 1; k < n_all; ++k)
-        for (std::int64_t j = 0; j < k; ++j) add(out + k * n, power(share(q, k, j)), x + j * n);
+    for (Index k = 1; k < n_all; ++k)
+        for (Index j = 0; j < k; ++j) add(out + k * n, power(share(q, k, j)), x + j * n);
 }
 
-template void LayerShares::average_below<false>(std::int64_t, const double *, double *, std::int64_t) const;
-template void LayerShares::average_below<true>(std::int64_t, const double *, double *, std::int64_t) const;
+template void LayerShares::average_below<false>(Index, const double *, double *, Index) const;
+template void LayerShares::average_below<true>(Index, const double *, double *, Index) const;
 
-void LayerShares::sum_above(std::int64_t q, const double *x, double *out) const {
-    const std::int64_t n = n_layers(q);
+void LayerShares::sum_above(Index q, const double *x, double *out) const {
+    const Index n = n_layers(q);
     if (layering_.table.empty()) {
         const double *kept = kept_.data() + cell(q), *added = added_.data() + cell(q);
         double sum = 0;  // Σ_{k>κ} x[k] Z_{κ+1}/Z_k
-        for (std::int64_t k = n - 1; k >= 0; --k) {
+        for (Index k = n - 1; k >= 0; --k) {
             out[k] = k + 1 < n ? added[k] * sum : 0.0;
             sum = x[k] + kept[k] * sum;
         }
         return;
     }
     std::fill(out, out + n, 0.0);
-    for (std::int64_t k = 1; k < n; ++k) {
+    for (Index k = 1; k < n; ++k) {
         if (x[k] == 0.0) continue;
-        for (std::int64_t j = 0; j < k; ++j) out[j] += share(q, k, j) * x[k];
+        for (Index j = 0; j < k; ++j) out[j] += share(q, k, j) * x[k];
     }
 }
 

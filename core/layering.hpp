@@ -1,74 +1,64 @@
 // Which rows of a query are to dominate which others, by how much and how heavily.
 #pragma once
-#include <limits>
 
-#include "parallel.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
-inline constexpr double nothing = -std::numeric_limits<double>::infinity();  // the logarithm of no mass
+// the logarithm of no mass
+inline constexpr double nothing = -std::numeric_limits<double>::infinity();
 
-/// The domination loss of scores z, with m = z - shift and D(i) the rows of lower layers in i's query:
+/// The domination loss of scores z, with m = z - shift and D(i) the rows of lower layers in i's
+/// query:
 ///
 ///   L(z) = Σ_q c_q Σ_{i in q} u_i log(1 + Σ_{j in D(i)} u_j e^{m_j - m_i + Δ(i, j)}).
 ///
-/// Δ depends on the layers of i and j alone; margins that are differences s(i) - s(j) are in `shift`.
-/// Empty vectors stand for zeros (shift, table) and ones (weights).
-struct Layering {
-    std::vector<std::int64_t> offsets;     // query q is positions offsets[q] .. offsets[q+1)
-    std::vector<std::int32_t> levels;      // layer of each position, from 0, the lowest of its query
-    std::vector<std::int32_t> n_levels;    // of each query
-    std::vector<std::int64_t> first_cell;  // cell of layer k of query q: first_cell[q] + k
-    std::vector<double> shift;             // s, by position
-    std::vector<double> row_weight;        // u, by position
-    std::vector<double> query_weight;      // c, by query
-    std::vector<double> table;             // Δ, n_grades × n_grades, row: the dominating layer
-    std::int64_t n_grades = 0;
-    std::vector<std::int32_t> grades;      // by cell: its row and column of the table
+/// Δ depends on the layers of i and j alone; margins that are differences s(i) - s(j) are in
+/// `shift`. The levels are the layers. Empty vectors stand for zeros (shift, table).
+struct Layering : QueryArrays<Owned> {
+    std::vector<Index> first_cell{};     // cell of layer k of query q: first_cell[q] + k
+    std::vector<double> shift{};         // s, by position
+    std::vector<double> table{};         // Δ, n_grades × n_grades, row: the dominating layer
+    Index n_grades = 0;
+    std::vector<std::int32_t> grades{};  // by cell: its row and column of the table
 
-    std::int64_t n_rows() const { return std::int64_t(levels.size()); }
-    std::vector<QueryChunk> chunks(std::int64_t n_target) const {
-        return chunk_queries(offsets, n_levels, n_target);
-    }
-    std::int64_t n_queries() const { return std::int64_t(n_levels.size()); }
-    std::int64_t n_cells() const { return first_cell.back(); }
-    double s(std::int64_t t) const { return shift.empty() ? 0.0 : shift[t]; }
-    double u(std::int64_t t) const { return row_weight.empty() ? 1.0 : row_weight[t]; }
-    double c(std::int64_t q) const { return query_weight.empty() ? 1.0 : query_weight[q]; }
+    Index n_cells() const { return first_cell.back(); }
+    double s(Index t) const { return shift.empty() ? 0.0 : shift[t]; }
     /// Δ between two layers of a query, given by their cells; only where there is a table.
-    double margin(std::int64_t above, std::int64_t below) const {
+    double margin(Index above, Index below) const {
         return table[grades[above] * n_grades + grades[below]];
     }
 };
 
 // What each layer of a query contributes to the sums over all lower layers.
 
-/// With E_κ = Σ u_j e^{m_j} over layer κ, and Z_k = Σ_{κ<k} E_κ e^{Δ(k, κ)} of layer k, the share of κ
-/// in Z_k is E_κ e^{Δ(k, κ)} / Z_k <= 1. Sums weighted by shares take O(K) for the K layers of a query
-/// without a table of margins, by recursions in which every factor is a share, and O(K²) with one.
-/// Arrays are by layer of query q; nothing overflows, and a layer without weight has log E = -∞.
+/// With E_κ = Σ u_j e^{m_j} over layer κ, and Z_k = Σ_{κ<k} E_κ e^{Δ(k, κ)} of layer k, the share
+/// of κ in Z_k is E_κ e^{Δ(k, κ)} / Z_k <= 1. Sums weighted by shares take O(K) for the K layers of
+/// a query without a table of margins, by recursions in which every factor is a share, and O(K²)
+/// with one. Arrays are by layer of query q; nothing overflows, and a layer without weight has log
+/// E = -∞.
 class LayerShares {
 public:
     explicit LayerShares(const Layering &layering);
 
     /// log E of the layers of query q has been set: everything else of q follows.
-    void update(std::int64_t q);
-    double *log_mass(std::int64_t q) { return log_mass_.data() + cell(q); }
-    const double *log_mass(std::int64_t q) const { return log_mass_.data() + cell(q); }
+    void update(Index q);
+    double *log_mass(Index q) { return log_mass_.data() + cell(q); }
+    const double *log_mass(Index q) const { return log_mass_.data() + cell(q); }
     /// log Z, -∞ for layer 0.
-    const double *log_below(std::int64_t q) const { return log_below_.data() + cell(q); }
+    const double *log_below(Index q) const { return log_below_.data() + cell(q); }
 
-    /// out[k] = Σ_{κ<k} share(k, κ) x[κ], or of the squares of the shares, 0 where Z_k is; x and out hold n numbers
-    /// for each layer.
+    /// out[k] = Σ_{κ<k} share(k, κ) x[κ], or of the squares of the shares, 0 where Z_k is; x and
+    /// out hold n numbers for each layer.
     template <bool squared = false>
-    void average_below(std::int64_t q, const double *x, double *out, std::int64_t n = 1) const;
+    void average_below(Index q, const double *x, double *out, Index n = 1) const;
     /// out[κ] = Σ_{k>κ} share(k, κ) x[k].
-    void sum_above(std::int64_t q, const double *x, double *out) const;
+    void sum_above(Index q, const double *x, double *out) const;
 
 private:
-    std::int64_t cell(std::int64_t q) const { return layering_.first_cell[q]; }
-    std::int64_t n_layers(std::int64_t q) const { return layering_.n_levels[q]; }
-    double share(std::int64_t q, std::int64_t k, std::int64_t below) const;
+    Index cell(Index q) const { return layering_.first_cell[q]; }
+    Index n_layers(Index q) const { return layering_.n_levels[q]; }
+    double share(Index q, Index k, Index below) const;
 
     const Layering &layering_;
     std::vector<double> log_mass_, log_below_;

@@ -29,7 +29,7 @@ struct Learner {
     double K = 0;             // Σ ρ scale
     double total = 0;         // Σ ρ
     double loss = 0;          // Σ of the losses that its steps met, each before its update
-    std::int64_t n_updates = 0;
+    Index n_updates = 0;
 
     [[gnu::always_inline]] bool shrinks() const {
         return algorithm != Algorithm::passive_aggressive && algorithm != Algorithm::romma;
@@ -47,14 +47,14 @@ struct Learner {
 struct DescentBatch {
     Learner *learners;
     int n_models;        // lanes in use, the first ones
-    std::int64_t n_columns;
+    Index n_columns;
     double *v;
     double *z;           // null if nothing is averaged
     double *scratch;     // one number a column, padded; zeros before and after
     Average average;
     const RowPair *pairs;
-    std::int64_t n_pairs;
-    std::int64_t n_known;  // pairs that may be looked at, to ask for their rows ahead: >= n_pairs
+    Index n_pairs;
+    Index n_known;  // pairs that may be looked at, to ask for their rows ahead: >= n_pairs
 };
 
 /// Models that share a pass through the pairs.

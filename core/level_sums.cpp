@@ -1,24 +1,21 @@
 #include "pair_sweep.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "parallel.hpp"
 
 namespace linrank {
 namespace {
 
-/// Out of cache the table is still twice as fast as a tree; its memory, 128 bytes a row and thread, is
-/// what ends it.
-constexpr std::int64_t longest_table = long_query;
+/// Out of cache the table is still twice as fast as a tree; its memory, 128 bytes a row and thread,
+/// is what ends it.
+constexpr Index longest_table = long_query;
 
-/// The sum of each level, in the slots of depth 0, made into a tree in its place; sums_beyond = true for
-/// lookups "above".
+/// The sum of each level, in the slots of depth 0, made into a tree in its place; sums_beyond =
+/// true for lookups "above".
 void build_tree(const RadixTree &layout, bool sums_beyond, double *tree) {
     for (int depth = 0; depth < layout.depth; ++depth) {
         const bool is_top = depth + 1 == layout.depth;
-        const std::int64_t end = is_top ? layout.size : layout.start[depth + 1];
-        for (std::int64_t node = layout.start[depth]; node < end; node += 16) {
+        const Index end = is_top ? layout.size : layout.start[depth + 1];
+        for (Index node = layout.start[depth]; node < end; node += 16) {
             double running = 0;
             for (int step = 0; step < 16; ++step)
                 running += std::exchange(tree[node + (sums_beyond ? 15 - step : step)], running);
@@ -27,47 +24,38 @@ void build_tree(const RadixTree &layout, bool sums_beyond, double *tree) {
     }
 }
 
-/// Rows of the places [first, last) added to the totals of their levels, times sign; v by place.
-void add_places(const Windows &q, const double *v, std::int64_t first, std::int64_t last, double sign,
-                double *totals) {
-    for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += sign * v[t];
-}
-
-/// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next. `totals` holds
-/// a number for each level and what the places before (or after) have left in it; row(t) is where the number of
-/// place t stands in v and in the sums.
-template <bool is_above, class Row>
-void add_neighbors(const Windows &q, const Row &row, const double *v, std::int64_t first, std::int64_t last,
-                   double *totals, double sign, double *sums) {
-    walk_windows<is_above>(q, q.upto_inner != nullptr, first, last, [&](std::int64_t e, double s) {
-        totals[q.level[e]] += s * v[row(e)];
-    }, [&](std::int64_t t) {
+/// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next.
+/// `totals` holds a number for each level and what the places before (or after) have left in it.
+template <bool is_above>
+void add_neighbors(const Windows &q, const double *v, Index first, Index last, double *totals,
+                   double sign, double *sums) {
+    walk_windows<is_above>(q, q.upto_inner != nullptr, first, last, [&](Index e, double s) {
+        totals[q.level[e]] += s * v[e];
+    }, [&](Index t) {
         const std::int32_t level = q.level[t] + (is_above ? 1 : -1);
-        sums[row(t)] += level >= 0 && level < q.n_levels ? sign * totals[level] : 0.0;
+        sums[t] += level >= 0 && level < q.n_levels ? sign * totals[level] : 0.0;
     });
 }
 
-void sums_of_neighbors(const Windows &q, const double *v, double *above, double *below,
-                        std::vector<double> &totals) {
-    const auto row = [&](std::int64_t t) { return q.order[t]; };
-    std::fill_n(above, q.n, 0.0);
-    std::fill_n(below, q.n, 0.0);
-    totals.assign(q.n_levels, 0.0);
-    add_neighbors<true>(q, row, v, 0, q.n, totals.data(), 1.0, above);
-    std::fill(totals.begin(), totals.end(), 0.0);
-    add_neighbors<false>(q, row, v, 0, q.n, totals.data(), 1.0, below);
+/// The sums of one direction for the places [first, last), from the totals that the others have
+/// left.
+template <bool is_above>
+void add_sums(const Windows &q, const double *v, Index first, Index last, double *totals,
+              double sign, double *sums) {
+    if (q.adjacent) add_neighbors<is_above>(q, v, first, last, totals, sign, sums);
+    else simd().radix_sums[is_above](q, v, first, last, totals, sign, sums);
 }
 
-/// One vector by a tree over the levels.
+/// One vector, by level.
 void sums_by_level(const Windows &q, const double *v, double *above, double *below,
                    std::vector<double> &scratch) {
     const std::size_t n = std::size_t(q.n), size = std::size_t(RadixTree(q.n_levels).size);
     scratch.assign(3 * n + size, 0.0);
     double *by_place = scratch.data(), *up = by_place + n, *down = up + n, *tree = down + n;
     for (std::size_t t = 0; t < n; ++t) by_place[t] = v[q.order[t]];
-    simd().radix_sums[true](q, by_place, 0, q.n, tree, 1.0, up);
+    add_sums<true>(q, by_place, 0, q.n, tree, 1.0, up);
     std::fill_n(tree, size, 0.0);
-    simd().radix_sums[false](q, by_place, 0, q.n, tree, 1.0, down);
+    add_sums<false>(q, by_place, 0, q.n, tree, 1.0, down);
     for (std::size_t t = 0; t < n; ++t) {
         above[q.order[t]] = up[t];
         below[q.order[t]] = down[t];
@@ -77,88 +65,89 @@ void sums_by_level(const Windows &q, const double *v, double *above, double *bel
 /// The score axis of a long query, cut into pieces that threads sweep.
 class Pieces {
 public:
-    // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the labels.
+    // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the
+    // labels.
     explicit Pieces(const Windows &q)
-        : q_(q), n_(std::clamp<std::int64_t>(4 * std::int64_t(q.n) / q.n_levels, 1, 16)),
-          layout_(q.n_levels), totals_(n_ * layout_.size, PageArray<double>::huge) {}
+        : q_(q), n_(std::clamp<Index>(4 * Index(q.n) / q.n_levels, 1, 16)),
+          layout_(q.n_levels), totals_(n_ * layout_.size, huge_pages) {}
 
     template <bool is_above>
     void add(const double *v, double sign, double *sums, int n_threads) {
         insert<is_above>(v, n_threads);
         scan(!is_above, n_threads);
-        parallel_for(n_, n_threads, [&](std::int64_t p) {
-            const std::int64_t first = cut(p), last = cut(p + 1);
-            if (q_.adjacent) return add_neighbors<is_above>(q_, by_place, v, first, last, totals(p), sign, sums);
-            build_tree(layout_, is_above, totals(p));
-            simd().radix_sums[is_above](q_, v, first, last, totals(p), sign, sums);
+        parallel_for(n_, n_threads, [&](Index p) {
+            if (!q_.adjacent) build_tree(layout_, is_above, totals(p));
+            add_sums<is_above>(q_, v, cut(p), cut(p + 1), totals(p), sign, sums);
         });
     }
 
 private:
-    static std::int64_t by_place(std::int64_t t) { return t; }
-    std::int64_t cut(std::int64_t p) const { return q_.n * p / n_; }
-    double *totals(std::int64_t p) { return totals_.data() + p * layout_.size; }
+    Index cut(Index p) const { return q_.n * p / n_; }
+    double *totals(Index p) { return totals_.data() + p * layout_.size; }
 
     /// What each piece inserts, by level.
     template <bool is_above>
     void insert(const double *v, int n_threads) {
-        // Where the insertions for place t begin.
-        const auto start = [&](const std::int32_t *ends, std::int64_t t) -> std::int64_t {
-            if (is_above) return t == 0 ? 0 : ends[t - 1];
-            return t == q_.n ? t : ends[t];
-        };
-        const std::int32_t *outer = is_above ? q_.upto : q_.from, *inner = is_above ? q_.upto_inner : q_.from_inner;
-        parallel_for(n_, n_threads, [&](std::int64_t p) {
-            std::fill_n(totals(p), layout_.size, 0.0);
-            add_places(q_, v, start(outer, cut(p)), start(outer, cut(p + 1)), 1.0, totals(p));
-            if (inner) add_places(q_, v, start(inner, cut(p)), start(inner, cut(p + 1)), -1.0, totals(p));
+        parallel_for(n_, n_threads, [&](Index p) {
+            double *own = totals(p);
+            const auto add = [&](const std::int32_t *ends, double sign) {
+                const Index last = first_inserted<is_above>(q_, ends, cut(p + 1));
+                for (Index t = first_inserted<is_above>(q_, ends, cut(p)); t < last; ++t)
+                    own[q_.level[t]] += sign * v[t];
+            };
+            std::fill_n(own, layout_.size, 0.0);
+            add(is_above ? q_.upto : q_.from, 1.0);
+            if (q_.upto_inner) add(is_above ? q_.upto_inner : q_.from_inner, -1.0);
         });
     }
     /// Exclusive: piece p starts with everything inserted by the pieces before (or after) it.
     void scan(bool from_the_end, int n_threads) {
         const bool is_small = q_.n_levels < 4096;
-        for_parts(q_.n_levels, is_small ? 1 : 16, is_small ? 1 : n_threads, [&](std::int64_t, std::int64_t first,
-                                                                                std::int64_t last) {
-            for (std::int64_t r = first; r < last; ++r) {
+        for_blocks(q_.n_levels, is_small ? 4096 : q_.n_levels / 16, n_threads,
+                   [&](Index first, Index last) {
+            for (Index r = first; r < last; ++r) {
                 double running = 0;
-                for (std::int64_t step = 0; step < n_; ++step)
-                    running += std::exchange(totals(from_the_end ? n_ - 1 - step : step)[r], running);
+                for (Index step = 0; step < n_; ++step)
+                    running += std::exchange(totals(from_the_end ? n_ - 1 - step : step)[r],
+                                             running);
             }
         });
     }
 
     const Windows &q_;
-    const std::int64_t n_;
+    const Index n_;
     const RadixTree layout_;
     PageArray<double> totals_;
 };
 
 }  // namespace
 
-bool sums_by_rank(std::int64_t n, std::int64_t n_levels) {
+bool sums_by_rank(Index n, Index n_levels) {
     return n_levels > prefix_table_levels && n <= longest_ranked;
 }
 
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch) {
-    const std::int64_t n = q.n;
+    const Index n = q.n;
     const bool by_table = q.n_levels <= prefix_table_levels && n <= longest_table;
     for (int k = 0, step; k < n_vectors; k += step) {
         const double *in = v + k * n;
         double *up = above + k * n, *down = below + k * n;
         if (q.adjacent || !(by_table || sums_by_rank(n, q.n_levels))) {
             step = 1;
-            (q.adjacent ? sums_of_neighbors : sums_by_level)(q, in, up, down, scratch.tree);
+            sums_by_level(q, in, up, down, scratch.tree);
             continue;
         }
         step = std::min(2, n_vectors - k);
         scratch.tree.resize(step * (by_table ? 8 * (n + 1) : n + 1 + RadixTree(n + 1).size));
-        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down, scratch.tree.data());
+        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down,
+                                                                        scratch.tree.data());
     }
 }
 
-// What a piece finds in its tree when it starts are the level totals of the rows inserted before it:
-// per-piece totals, then a scan over the pieces. One direction after the other, in the same memory.
+// What a piece finds in its tree when it starts are the level totals of the rows inserted before
+// it: per-piece totals, then a scan over the pieces. One direction after the other, in the same
+// memory.
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads) {
     Pieces pieces(q);

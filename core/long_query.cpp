@@ -1,29 +1,24 @@
-// Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in order;
-// only the first gather and the last scatter jump. Every loop is cut into the same parts whatever the
-// number of threads, and sums are reduced in the order of the parts.
-#include "pair_sweep.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <numeric>
+// Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in
+// order; only the first gather and the last scatter jump. Every loop is cut into the same parts
+// whatever the number of threads, and sums are reduced in the order of the parts.
+#include "query_sweep.hpp"
 
 namespace linrank {
 namespace {
 
-constexpr std::int64_t n_parts = 64;
+constexpr Index n_parts = 64;
 
 /// Calls body(first, last) for the parts of [0, n).
 template <class Body>
-void for_ranges(std::int64_t n, int n_threads, const Body &body) {
-    for_parts(n, n_parts, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) { body(first, last); });
+void for_ranges(Index n, int n_threads, const Body &body) {
+    for_parts(n, n_parts, n_threads, [&](Index, Index first, Index last) { body(first, last); });
 }
 
 /// The sum of body(first, last) over the parts of [0, n), in order.
 template <class Body>
-auto sum_ranges(std::int64_t n, int n_threads, const Body &body) {
+auto sum_ranges(Index n, int n_threads, const Body &body) {
     std::array<decltype(body(n, n)), n_parts> parts{};
-    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
         parts[part] = body(first, last);
     });
     decltype(body(n, n)) total{};
@@ -31,60 +26,21 @@ auto sum_ranges(std::int64_t n, int n_threads, const Body &body) {
     return total;
 }
 
-PageArray<double> vector_of(std::int64_t n) {
-    return PageArray<double>(n, PageArray<double>::huge);
-}
-
-}  // namespace
-
-// Where a part begins is found by bisection with the test of the walk itself, which is monotone in both
-// scores. With NaN it is not: the maximum and the ends of the walks keep everything within bounds then.
-void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
-                           std::int32_t *from, int n_threads) {
-    const auto is_violated = [&](std::int64_t e, double other) { return (margin - s[e]) + other > 0.0; };
-    std::array<std::int64_t, n_parts + 1> starts{};
-    for (std::int64_t part = 1; part <= n_parts; ++part) {
-        const std::int64_t first = n * part / n_parts;
-        std::int64_t low = starts[part - 1], high = first == 0 ? low : n;
-        while (low < high) {
-            const std::int64_t middle = (low + high) / 2;
-            if (is_violated(middle, s[first - 1])) low = middle + 1;
-            else high = middle;
-        }
-        starts[part] = low;
-    }
-    for_parts(n, n_parts, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        std::int64_t end = starts[part];
-        const std::int64_t next = starts[part + 1];
-        for (std::int64_t t = first; t < last; ++t) {
-            while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
-            upto[t] = std::int32_t(end);
-        }
-        std::fill(from + end, from + next, std::int32_t(last));
-    });
-    std::fill(from + starts[n_parts], from + n, std::int32_t(n));
-}
-
-/// s: the scores about their median; a and b: sums, and what is made of them.
-struct PairPoint::LongScratch {
-    PageArray<double> s, a, b;
-};
-
-// above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it, or the
-// sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and - below: two
-// sweeps, the first one times -g_i. v = u·(some vector) is used up.
-void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
-                              int n_threads) const {
-    const std::int64_t n = w.n;
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+/// above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it,
+/// or the sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j -
+/// g_i u_j v_j), + above and
+/// - below: two sweeps, the first one times -g_i. v = u·(some vector) is used up.
+void add_pair_sums(const PairProblem &problem, Index q, const Windows &w, double *v, double *above,
+                   double *below, int n_threads) {
+    for_ranges(w.n, n_threads, [&](Index first, Index last) {
         std::fill(above + first, above + last, 0.0);
         std::fill(below + first, below + last, 0.0);
     });
-    if (problem_.gain.empty()) return add_level_sums(w, v, above, 1.0, below, n_threads);
+    if (problem.gain.empty()) return add_level_sums(w, v, above, 1.0, below, n_threads);
     add_level_sums(w, v, above, -1.0, below, n_threads);
-    const double *gain = problem_.gain.data() + problem_.begin(q);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t) {
+    const double *gain = problem.gain.data() + problem.begin(q);
+    for_ranges(w.n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t) {
             const double g = gain[w.order[t]];
             above[t] *= -g;
             if (below != above) below[t] *= -g;
@@ -94,137 +50,178 @@ void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, doubl
     add_level_sums(w, v, above, -1.0, below, n_threads);
 }
 
-// After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
-// sweep_margin; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
-PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool is_inner,
-                                             LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    const std::int32_t *order = this->order(q);
-    const bool is_hinge = loss_.kind == PairLoss::hinge;
-    const double c = problem_.c(q);
-    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        Moments sum;
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = begin + order[t];
-            const double s = scratch.s[t], weight = c * problem_.u(i);
-            const double l_above = weight * scratch.a[t];
-            const double l_below = weight * scratch.b[t];
-            const double balance = l_below - l_above, degree = l_above + l_below;
-            double &degree_i = degree_[i];
-            degree_i = is_inner ? degree_i - degree : degree;
-            if (is_hinge) gradient[i] = -balance;
-            else scratch.b[t] = degree * s - margin * balance;
-            sum.violations += l_above;
-            sum.slacks += margin * l_above - balance * s;
-            scratch.a[t] = degree;  // which is not needed any more
+}  // namespace
+
+// Where a part begins is found by bisection with the test of the walk itself, which is monotone in
+// both scores. With NaN it is not: the maximum and the ends of the walks keep everything within
+// bounds then.
+void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
+                           std::int32_t *from, int n_threads) {
+    const auto is_violated = [&](Index e, double other) { return (margin - s[e]) + other > 0.0; };
+    std::array<Index, n_parts + 1> starts{};
+    for (Index part = 1; part <= n_parts; ++part) {
+        const Index first = n * part / n_parts;
+        Index low = starts[part - 1], high = first == 0 ? low : n;
+        while (low < high) {
+            const Index middle = (low + high) / 2;
+            if (is_violated(middle, s[first - 1])) low = middle + 1;
+            else high = middle;
         }
-        sum.add_rows(last - first, scratch.s.data() + first, scratch.a.data() + first);
-        return sum;
-    });
-}
-
-// After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
-double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    const std::int32_t *order = this->order(q);
-    const double c = problem_.c(q);
-    // Of a band, (slope - inner slope) / 2ε; else twice the half that is at hand.
-    const double scale = loss_.kind == PairLoss::huber ? 1.0 / loss_.epsilon : 2.0;
-    return sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        double sum = 0;
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = begin + order[t];
-            const double half = scratch.b[t] - c * problem_.u(i) * scratch.a[t];
-            double &slope_i = gradient[i];
-            slope_i = is_inner ? slope_i - scale * half : scale * half;
-            sum += half * scratch.s[t];
+        starts[part] = low;
+    }
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
+        Index end = starts[part];
+        const Index next = starts[part + 1];
+        for (Index t = first; t < last; ++t) {
+            while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
+            upto[t] = std::int32_t(end);
         }
-        return sum;
+        std::fill(from + end, from + next, std::int32_t(last));
     });
+    std::fill(from + starts[n_parts], from + n, std::int32_t(n));
 }
 
-PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v,
-                                                LongScratch &scratch, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    const std::int32_t *order = this->order(q);
-    const Windows w = windows_of(q, is_inner, [&](std::int32_t *upto, std::int32_t *from) {
-        find_windows_parallel(scratch.s.data(), n, margin, upto, from, n_threads);
-    });
-    const auto weigh = [&](const double *s) {
-        for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-            for (std::int64_t t = first; t < last; ++t)
-                v[t] = problem_.u(begin + order[t]) * (s ? s[t] : 1.0);
-        });
-    };
-    weigh(nullptr);
-    add_pair_sums(q, w, v, scratch.a.data(), scratch.b.data(), n_threads);
-    Moments m = finish_degrees(q, margin, is_inner, scratch, n_threads);
-    if (loss_.kind == PairLoss::hinge) return m;
-    weigh(scratch.s.data());
-    add_pair_sums(q, w, v, scratch.a.data(), scratch.a.data(), n_threads);
-    m.squares = margin * m.slacks + finish_slopes(q, is_inner, scratch, n_threads);
-    return m;
-}
+namespace {
 
-PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double> z, int n_threads) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    std::int32_t *order = order_.data() + begin;
-    LongScratch scratch{vector_of(n), {}, {}};
-    double sum = 0;
-    {
-        // About the median, as in PairPoint::sort.
-        PageArray<double> s = vector_of(n);
+/// Of a query that all threads sweep; all numbers but degrees and slopes are by place.
+class LongSweep : QuerySweep {
+    friend class QuerySweep;
+
+public:
+    LongSweep(PairPoint &point, Index q, int n_threads)
+        : QuerySweep(point, q), n_threads_(n_threads), s_(n_, huge_pages) {}
+
+    PairTotals evaluate(const double *z) {
+        sort(z);
+        a_ = PageArray<double>(n_, huge_pages);
+        b_ = PageArray<double>(n_, huge_pages);
+        return sum_margins(*this);
+    }
+
+private:
+    template <class Body>
+    void ranges(const Body &body) const { for_ranges(n_, n_threads_, body); }
+    template <class Body>
+    auto sum(const Body &body) const { return sum_ranges(n_, n_threads_, body); }
+
+    /// About the median, as in ShortSweep::sort.
+    void sort(const double *z) {
+        PageArray<double> s(n_, huge_pages);
         const auto sort_about = [&](double origin) {
-            for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-                for (std::int64_t i = first; i < last; ++i)
-                    s[i] = z[begin + i] - origin;
+            ranges([&](Index first, Index last) {
+                for (Index i = first; i < last; ++i) s[i] = z[i] - origin;
             });
-            sort_scores_parallel(s.data(), n, order, n_threads);
+            sort_scores_parallel(s.data(), n_, order_, n_threads_);
         };
-        const double mean = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-            return std::accumulate(z.data() + begin + first, z.data() + begin + last, 0.0);
-        }) / double(n);
+        const double mean = sum([&](Index first, Index last) {
+            return std::accumulate(z + first, z + last, 0.0);
+        }) / double(n_);
         sort_about(mean);
-        const double median = std::isfinite(mean) ? z[begin + order[n / 2]] : mean;
+        const double median = std::isfinite(mean) ? z[order_[n_ / 2]] : mean;
         if (std::abs(mean - median) > far_away) sort_about(median);
-        sum = sum_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
+        sum_ = sum([&](Index first, Index last) {
             double sum = 0;
-            for (std::int64_t t = first; t < last; ++t) {
-                const std::size_t i = std::size_t(begin + order[t]);
-                const double centered = scratch.s[t] = z[i] - median;
-                level_[begin + t] = problem_.levels[i];
-                sum += problem_.u(std::int64_t(i)) * std::abs(centered);
+            for (Index t = first; t < last; ++t) {
+                const Index i = order_[t];
+                s_[t] = z[i] - median;
+                level_[t] = problem_.levels[begin_ + i];
+                sum += u(i) * std::abs(s_[t]);
             }
             return sum;
         });
     }
-    const auto errors = [&](const Moments &m) { return errors_of(q, m, sum, scratch.s.data(), order); };
-    scratch.a = vector_of(n);
-    scratch.b = vector_of(n);
-    // The gradient's memory is free until the slopes are known, and those of the inner margin need both.
-    const Moments outside =
-        sweep_margin_long(q, 1.0, false, gradient.data() + begin, scratch, n_threads);
-    if (loss_.kind != PairLoss::huber) return summary(outside, errors(outside), {}, {});
-    PageArray<double> v = vector_of(n);
-    const Moments inside = sweep_margin_long(q, 1.0 - loss_.epsilon, true, v.data(), scratch, n_threads);
-    return summary(outside, errors(outside), inside, errors(inside));
+
+    PairMoments sweep_margin(double margin, bool is_inner) {
+        const Windows w = windows_of(is_inner, [&](std::int32_t *upto, std::int32_t *from) {
+            find_windows_parallel(s_.data(), n_, margin, upto, from, n_threads_);
+        });
+        // The gradient's memory is free until the slopes are known, and those of the inner margin
+        // need both.
+        PageArray<double> own(is_inner ? n_ : 0, huge_pages);
+        double *v = is_inner ? own.data() : gradient_;
+        const auto weigh = [&](const double *s) {
+            ranges([&](Index first, Index last) {
+                for (Index t = first; t < last; ++t) v[t] = u(order_[t]) * (s ? s[t] : 1.0);
+            });
+        };
+        weigh(nullptr);
+        add_pair_sums(problem_, q_, w, v, a_.data(), b_.data(), n_threads_);
+        PairMoments m = finish_degrees(margin, is_inner);
+        if (loss_.kind == PairLoss::hinge) return m;
+        weigh(s_.data());
+        add_pair_sums(problem_, q_, w, v, a_.data(), a_.data(), n_threads_);
+        m.squares = margin * m.slacks + finish_slopes(is_inner);
+        return m;
+    }
+
+    // After the first sums: the degrees, and of the slopes all but the second sums. The formulas
+    // are those of ShortSweep; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes
+    // and nothing else.
+    PairMoments finish_degrees(double margin, bool is_inner) {
+        const bool is_hinge = loss_.kind == PairLoss::hinge;
+        return sum([&](Index first, Index last) {
+            PairMoments sum;
+            for (Index t = first; t < last; ++t) {
+                const Index i = order_[t];
+                const double weight = c_ * u(i), l_above = weight * a_[t], l_below = weight * b_[t];
+                const double balance = l_below - l_above, degree = l_above + l_below;
+                degree_[i] = is_inner ? degree_[i] - degree : degree;
+                if (is_hinge) gradient_[i] = -balance;
+                else b_[t] = degree * s_[t] - margin * balance;
+                sum.violations += l_above;
+                sum.slacks += margin * l_above - balance * s_[t];
+                a_[t] = degree;  // which is not needed any more
+            }
+            sum.add_rows(last - first, s_.data() + first, a_.data() + first);
+            return sum;
+        });
+    }
+
+    // After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
+    double finish_slopes(bool is_inner) {
+        // Of a band, (slope - inner slope) / 2ε; else twice the half that is at hand.
+        const double scale = is_huber() ? 1.0 / loss_.epsilon : 2.0;
+        return sum([&](Index first, Index last) {
+            double sum = 0;
+            for (Index t = first; t < last; ++t) {
+                const Index i = order_[t];
+                const double half = b_[t] - c_ * u(i) * a_[t];
+                gradient_[i] = is_inner ? gradient_[i] - scale * half : scale * half;
+                sum += half * s_[t];
+            }
+            return sum;
+        });
+    }
+
+    Errors errors(const PairMoments &m, double) const {
+        return errors_of(m, sum_, s_.data(), [&](Index t) { return order_[t]; });
+    }
+
+    const int n_threads_;
+    PageArray<double> s_, a_, b_;  // the scores about their median; sums, and what is made of them
+    double sum_ = 0;               // Σ u |s|
+};
+
+}  // namespace
+
+PairTotals evaluate_long(PairPoint &point, Index q, const double *z, int n_threads) {
+    return LongSweep(point, q, n_threads).evaluate(z);
 }
 
 // The memory of out holds the vector by place until the sums are there.
-void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+void PairPoint::multiply_long(Index q, const double *v, double *out, int n_threads) const {
+    const Index n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const double *degree = this->degree(q);
     const double curve = curvature(), scale = curve * problem_.c(q);
-    PageArray<double> sums = vector_of(n);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t)
-            out[t] = problem_.u(begin + order[t]) * v[order[t]];
+    PageArray<double> sums(n, huge_pages);
+    for_ranges(n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t) out[t] = problem_.u(begin + order[t]) * v[order[t]];
     });
-    add_pair_sums(q, windows(q), out, sums.data(), sums.data(), n_threads);
-    for_ranges(n, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::int64_t i = order[t];
+    add_pair_sums(problem_, q, windows(q), out, sums.data(), sums.data(), n_threads);
+    for_ranges(n, n_threads, [&](Index first, Index last) {
+        for (Index t = first; t < last; ++t) {
+            const Index i = order[t];
             out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[t];
         }
     });

@@ -7,7 +7,7 @@
 namespace linrank {
 
 struct LossPoint : PairSums {
-    explicit LossPoint(std::size_t n_rows) : gradient(n_rows, PageArray<double>::huge) {}
+    explicit LossPoint(std::size_t n_rows) : gradient(n_rows, huge_pages) {}
 
     PageArray<double> gradient;
     // How far rounding may have taken these from their exact values at the scores as they are given; and

@@ -1,10 +1,5 @@
 #include "metrics.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <type_traits>
-
 namespace linrank {
 namespace {
 
@@ -13,7 +8,7 @@ constexpr double skipped = std::numeric_limits<double>::quiet_NaN();
 /// f(begin, end) for each group of ranks whose inner order is open, while begin < depth and f, if it says
 /// something, says true.
 template <class F>
-void for_each_group(std::span<const std::int32_t> ends, std::int64_t depth, const F &f) {
+void for_each_group(Levels ends, Index depth, const F &f) {
     std::int32_t begin = 0;
     for (const std::int32_t end : ends) {
         if (begin >= depth) return;
@@ -24,18 +19,17 @@ void for_each_group(std::span<const std::int32_t> ends, std::int64_t depth, cons
 }
 
 /// The ranks that are looked at: those of the list down to k.
-std::int64_t depth_of(const Measure &m, const RankedQuery &query) {
-    return m.k > 0 ? std::min<std::int64_t>(m.k, query.n_ranked) : query.n_ranked;
+Index depth_of(const Measure &m, const RankedQuery &query) {
+    return m.k > 0 ? std::min<Index>(m.k, query.n_ranked) : query.n_ranked;
 }
 
 /// The ranks that the best list, of all rows, would fill down to k.
-std::int64_t reach_of(const Measure &m, const RankedQuery &query) {
-    return m.k > 0 ? std::min<std::int64_t>(m.k, query.n_rows()) : query.n_rows();
+Index reach_of(const Measure &m, const RankedQuery &query) {
+    return m.k > 0 ? std::min<Index>(m.k, query.n_rows()) : query.n_rows();
 }
 
 /// Mean of value[level] over ranks [begin, end).
-double mean_of(const RankedQuery &query, std::span<const double> value, std::int32_t begin,
-               std::int32_t end) {
+double mean_of(const RankedQuery &query, Doubles value, std::int32_t begin, std::int32_t end) {
     if (end == begin + 1)
         return value[query.level[begin]];
     double sum = 0.0;
@@ -61,21 +55,21 @@ std::vector<double> gains(const Measure &m, const RankedQuery &query) {
 
 /// DCG@1, DCG@2, ... to `depth`: E[gain at rank i] · d(i), summed. The expectation over the orders
 /// of tied rows is their mean gain at each of their ranks.
-std::vector<double> running_dcg(const RankedQuery &query, std::span<const double> gain,
-                                std::span<const double> discount, std::int64_t depth) {
+std::vector<double> running_dcg(const RankedQuery &query, Doubles gain,
+                                Doubles discount, Index depth) {
     std::vector<double> dcg(depth);
     double sum = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double mean = mean_of(query, gain, begin, end);
-        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i)
+        for (Index i = begin; i < std::min<Index>(end, depth); ++i)
             dcg[i] = sum += mean * discount[i];
     });
     return dcg;
 }
 
 /// The same of the best order: levels from the top down.
-std::vector<double> running_ideal(const RankedQuery &query, std::span<const double> gain,
-                                  std::span<const double> discount, std::int64_t depth) {
+std::vector<double> running_ideal(const RankedQuery &query, Doubles gain,
+                                  Doubles discount, Index depth) {
     std::vector<double> dcg(depth);
     double sum = 0.0;
     std::size_t i = 0;
@@ -85,7 +79,7 @@ std::vector<double> running_ideal(const RankedQuery &query, std::span<const doub
     return dcg;
 }
 
-double ndcg(const Measure &m, const RankedQuery &query, std::span<const double> discount) {
+double ndcg(const Measure &m, const RankedQuery &query, Doubles discount) {
     const std::vector<double> gain = gains(m, query);
     if (!(gain.back() > 0.0)) return m.empty;
     if (m.short_is_zero && m.kind == Kind::ndcg && query.n_rows() < m.k) return 0.0;
@@ -104,7 +98,7 @@ double ndcg(const Measure &m, const RankedQuery &query, std::span<const double> 
 /// 1 for the relevant levels, 0 for the others, and how many rows are relevant.
 struct Relevance {
     std::vector<double> flag;
-    std::int64_t n = 0;
+    Index n = 0;
     Relevance(const Measure &m, const RankedQuery &query) : flag(query.label.size()) {
         for (std::size_t r = 0; r < flag.size(); ++r) {
             flag[r] = query.label[r] >= m.relevant_from ? 1.0 : 0.0;
@@ -114,10 +108,10 @@ struct Relevance {
 };
 
 /// E[number of relevant rows among the first `depth`].
-double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+double expected_hits(const RankedQuery &query, const Relevance &rel, Index depth) {
     double hits = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
-        const auto taken = double(std::min<std::int64_t>(end, depth) - begin);
+        const auto taken = double(std::min<Index>(end, depth) - begin);
         hits += mean_of(query, rel.flag, begin, end) * taken;
     });
     return hits;
@@ -128,7 +122,7 @@ double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_
 /// A group of g tied rows, r of them relevant, follows s rows of which h are relevant. The row at
 /// its place j = 1..g is relevant with probability r/g, and then h + 1 + (j-1)(r-1)/(g-1) relevant
 /// rows are expected down to it.
-double average_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+double average_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, Index depth) {
     double sum = 0.0, above = 0.0;
     const auto ends = m.step_precision ? std::span(query.score_end) : std::span(query.open_end);
     for_each_group(ends, depth, [&](std::int32_t begin, std::int32_t end) {
@@ -142,26 +136,26 @@ double average_precision(const Measure &m, const RankedQuery &query, const Relev
         const double share = mean_of(query, rel.flag, begin, end);
         const double hits = share * size;
         const double slope = size > 1.0 ? (hits - 1.0) / (size - 1.0) : 0.0;
-        for (std::int64_t i = begin; share > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
+        for (Index i = begin; share > 0.0 && i < std::min<Index>(end, depth); ++i) {
             const double down = above + 1.0 + double(i - begin) * slope;
             sum += m.step_precision ? share * (above + hits) / end : share * down / double(i + 1);
         }
         above += hits;
     });
-    const std::int64_t divisor = m.reachable ? std::min(rel.n, reach_of(m, query)) : rel.n;
+    const Index divisor = m.reachable ? std::min(rel.n, reach_of(m, query)) : rel.n;
     return sum / double(divisor);
 }
 
 /// E[1/rank of the first relevant row]: in the first group with r > 0 of its g rows relevant, it
 /// stands at place j with probability r/(g-j+1) · Π_{t<j} (g-r-t+1)/(g-t+1).
-double reciprocal_rank(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+double reciprocal_rank(const RankedQuery &query, const Relevance &rel, Index depth) {
     double value = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double size = end - begin;
         const double hits = mean_of(query, rel.flag, begin, end) * size;
         if (!(hits > 0.0)) return true;
         double none_yet = 1.0;
-        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
+        for (Index i = begin; i < std::min<Index>(end, depth); ++i) {
             const double left = double(end - i);
             value += none_yet * (hits / left) / double(i + 1);
             none_yet *= std::max(0.0, left - hits) / left;
@@ -172,11 +166,11 @@ double reciprocal_rank(const RankedQuery &query, const Relevance &rel, std::int6
 }
 
 /// (1 - p) Σ_{i<=k, relevant} p^(i-1). Tied rows are relevant with their share at each rank.
-double rank_biased_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+double rank_biased_precision(const Measure &m, const RankedQuery &query, const Relevance &rel, Index depth) {
     double sum = 0.0, looking = 1.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double share = mean_of(query, rel.flag, begin, end);
-        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
+        for (Index i = begin; i < std::min<Index>(end, depth); ++i) {
             sum += looking * share;
             looking *= m.persistence;
         }
@@ -186,11 +180,11 @@ double rank_biased_precision(const Measure &m, const RankedQuery &query, const R
 
 /// 1 if a relevant row is among the first k. Of g tied rows, r of them relevant, the first t are all
 /// of the others with probability Π_{j<t} (g-r-j)/(g-j).
-double success(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+double success(const RankedQuery &query, const Relevance &rel, Index depth) {
     double none_yet = 1.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double hits = std::round(mean_of(query, rel.flag, begin, end) * (end - begin));
-        for (std::int64_t i = begin; hits > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
+        for (Index i = begin; hits > 0.0 && i < std::min<Index>(end, depth); ++i) {
             const double left = double(end - i);
             none_yet *= std::max(0.0, left - hits) / left;
         }
@@ -203,15 +197,15 @@ double success(const RankedQuery &query, const Relevance &rel, std::int64_t dept
 /// survive[j] = mean over the j-subsets of the rows [begin, end) of Π (1 - R): the chance to be
 /// still looking after j of these rows in random order. Adding the i-th row:
 /// survive_j ← (1 - j/i) survive_j + (j/i)(1 - R_i) survive_{j-1}. O(rows · depth).
-void mean_survival(const RankedQuery &query, std::span<const double> stop, std::int32_t begin,
-                   std::int32_t end, std::int64_t depth, std::vector<double> &survive) {
+void mean_survival(const RankedQuery &query, Doubles stop, std::int32_t begin,
+                   std::int32_t end, Index depth, std::vector<double> &survive) {
     survive.assign(depth + 1, 0.0);
     survive[0] = 1.0;
     for (std::int32_t i = begin; i < end; ++i) {
         const double count = i - begin + 1;
         const auto r = std::size_t(query.level[i]);
-        const auto top = std::min<std::int64_t>(depth, i - begin + 1);
-        for (std::int64_t j = top; j > 0; --j) {
+        const auto top = std::min<Index>(depth, i - begin + 1);
+        for (Index j = top; j > 0; --j) {
             const auto at = std::size_t(j);
             const double part = double(j) / count;
             survive[at] = (1.0 - part) * survive[at] + part * (1.0 - stop[r]) * survive[at - 1];
@@ -222,9 +216,9 @@ void mean_survival(const RankedQuery &query, std::span<const double> stop, std::
 /// How many rows of a group anyone looks at, when they stop at a row with this mean chance: by Maclaurin's
 /// inequality survive[j] <= (1 - chance)^j, below 10^-18 from here on. A group of 10^6 tied rows would
 /// otherwise take 10^12 steps.
-std::int64_t looked_at(double chance) {
+Index looked_at(double chance) {
     if (chance >= 1.0) return 1;
-    return std::int64_t(std::min(1e15, std::ceil(-41.5 / std::log1p(-chance))));
+    return Index(std::min(1e15, std::ceil(-41.5 / std::log1p(-chance))));
 }
 
 /// Σ_i (1/i) R_i Π_{t<i} (1 - R_t) = Σ_i (1/i)(survival before i - survival after i).
@@ -233,7 +227,7 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
     for (std::size_t r = 0; r < stop.size(); ++r)
         stop[r] = scaled_gain(std::max(0.0, query.label[r]), m.y_max);
     if (!(query.label.back() > 0.0)) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t depth = depth_of(m, query);
+    const Index depth = depth_of(m, query);
     double value = 0.0, looking = 1.0;
     std::vector<double> survive;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
@@ -245,10 +239,10 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
         }
         const double chance = mean_of(query, stop, begin, end);
         if (chance == 0.0) return;  // nobody stops here
-        const std::int64_t taken =
-            std::min(std::min<std::int64_t>(end, depth) - begin, looked_at(chance));
+        const Index taken =
+            std::min(std::min<Index>(end, depth) - begin, looked_at(chance));
         mean_survival(query, stop, begin, end, taken, survive);
-        for (std::int64_t j = 0; j < taken; ++j) {
+        for (Index j = 0; j < taken; ++j) {
             const auto at = std::size_t(j);
             value += looking * (survive[at] - survive[at + 1]) / double(begin + j + 1);
         }
@@ -261,11 +255,11 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
 
 /// Share of the pairs (relevant, other) in the right order, equal scores counting one half.
 double auc(const RankedQuery &query, const Relevance &rel) {
-    const std::int64_t n_other = query.n_rows() - rel.n;
+    const Index n_other = query.n_rows() - rel.n;
     if (rel.n == 0 || n_other == 0) return skipped;
-    std::int64_t relevant_above = 0, twice = 0;
+    Index relevant_above = 0, twice = 0;
     for_each_group(query.score_end, query.n_rows(), [&](std::int32_t begin, std::int32_t end) {
-        std::int64_t hits = 0;
+        Index hits = 0;
         for (std::int32_t i = begin; i < end; ++i) {
             const auto r = std::size_t(query.level[i]);
             hits += rel.flag[r] > 0.0 ? 1 : 0;
@@ -282,7 +276,7 @@ double relevance_measure(const Measure &m, const RankedQuery &query) {
     if (m.kind == Kind::auc) return auc(query, rel);
     const bool is_share = m.kind == Kind::recall || m.kind == Kind::average_precision;  // of the relevant rows
     if (rel.n == 0) return is_share || std::isnan(m.empty) ? m.empty : 0.0;
-    const std::int64_t depth = depth_of(m, query);
+    const Index depth = depth_of(m, query);
     switch (m.kind) {
         case Kind::average_precision: return average_precision(m, query, rel, depth);
         case Kind::reciprocal_rank: return reciprocal_rank(query, rel, depth);
@@ -290,7 +284,7 @@ double relevance_measure(const Measure &m, const RankedQuery &query) {
         case Kind::success: return success(query, rel, depth);
         default: break;
     }
-    const std::int64_t among = is_share ? rel.n : m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
+    const Index among = is_share ? rel.n : m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
     return expected_hits(query, rel, depth) / double(among);  // recall, precision
 }
 
@@ -298,12 +292,12 @@ double relevance_measure(const Measure &m, const RankedQuery &query) {
 
 /// τ_b = (n_c - n_d) / √(p · p_s), p the pairs with different labels, p_s those with different scores.
 double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
-    const std::int64_t n = query.n_rows();
-    std::int64_t by_score = n * (n - 1) / 2;
-    for_each_group(query.score_end, n, [&](std::int64_t begin, std::int64_t end) {
+    const Index n = query.n_rows();
+    Index by_score = n * (n - 1) / 2;
+    for_each_group(query.score_end, n, [&](Index begin, Index end) {
         by_score -= (end - begin) * (end - begin - 1) / 2;
     });
-    const std::int64_t by_label = pairs.concordant + pairs.discordant + pairs.tied;
+    const Index by_label = pairs.concordant + pairs.discordant + pairs.tied;
     if (by_score == 0 || by_label == 0) return skipped;
     // Two roots: the product of two numbers of pairs may be beyond 64 bits.
     return double(pairs.concordant - pairs.discordant) /
@@ -314,7 +308,7 @@ double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
 
 bool needs_pairs(const Measure &m) { return m.kind == Kind::kendall_tau; }
 
-std::vector<double> discounts(Discount kind, std::int64_t n) {
+std::vector<double> discounts(Discount kind, Index n) {
     std::vector<double> d(n);
     for (std::size_t i = 0; i < d.size(); ++i) {
         const double rank = double(i) + 1.0;
@@ -335,7 +329,7 @@ double scaled_gain(double y, double y_max) {
 }
 
 double measure_query(const Measure &m, const RankedQuery &query,
-                     std::span<const double> discount, const PairCounts &pairs) {
+                     Doubles discount, const PairCounts &pairs) {
     if (query.n_rows() == 0) return skipped;
     switch (m.kind) {
         case Kind::ndcg:

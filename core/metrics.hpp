@@ -14,7 +14,7 @@ enum class Discount { standard, letor };   // 1/log2(i+1), 1/log2(max(2, i)); ra
 /// A measure with every convention decided.
 struct Measure {
     Kind kind;
-    std::int64_t k = 0;                  // cutoff; 0: the whole list
+    Index k = 0;                  // cutoff; 0: the whole list
     Gain gain = Gain::exponential;
     Discount discount = Discount::standard;
     double relevant_from = 1.0;          // a row is relevant when its label reaches this
@@ -27,16 +27,16 @@ struct Measure {
 };
 
 /// discount[i] of rank i + 1, for i < n.
-std::vector<double> discounts(Discount kind, std::int64_t n);
+std::vector<double> discounts(Discount kind, Index n);
 
 /// 2^(y - y_max) - 2^(-y_max), 0 <= y <= y_max: the gain 2^y - 1 scaled so that no label overflows.
 double scaled_gain(double y, double y_max);
 
 /// Of the pairs with different labels: scores in the right order, in the wrong order, equal.
 struct PairCounts {
-    std::int64_t concordant = 0, discordant = 0, tied = 0;
+    Index concordant = 0, discordant = 0, tied = 0;
 };
-PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher);
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<Index> &higher);
 
 /// Whether the measure is a function of the pair counts.
 bool needs_pairs(const Measure &measure);
@@ -44,12 +44,12 @@ bool needs_pairs(const Measure &measure);
 /// Value of the measure; NaN where the query does not take part in the mean. `pairs` are those of the
 /// query if the measure needs them.
 double measure_query(const Measure &measure, const RankedQuery &query,
-                     std::span<const double> discount, const PairCounts &pairs);
+                     Doubles discount, const PairCounts &pairs);
 
 /// Of the rows that some row is to stand below (or above): those with one of these strictly on the
 /// wrong side, and those that have none there but one with an equal score. O(rows) after the sort.
 struct RowCounts {
-    std::int64_t total = 0, wrong = 0, tied = 0;
+    Index total = 0, wrong = 0, tied = 0;
 };
 RowCounts dominating_counts(const RankedQuery &query);  // i with D(i) not empty: max_{D(i)} f_j against f_i
 RowCounts dominated_counts(const RankedQuery &query);   // j with i above it: min_i f_i against f_j
@@ -65,9 +65,9 @@ struct Counted {
 struct MetricValues {
     std::vector<double> values;         // measure m of query q at [m * n_queries + q]; NaN: left out
     std::vector<double> means;          // by measure, over the queries that take part; NaN if none
-    std::vector<std::int64_t> pairs;    // concordant, discordant, tied of query q at [3 q], if asked
+    std::vector<Index> pairs;    // concordant, discordant, tied of query q at [3 q], if asked
     // Total, wrong, tied of the dominating rows of query q at [6 q], of the dominated at [6 q + 3].
-    std::vector<std::int64_t> rows;
+    std::vector<Index> rows;
 };
 
 /// The values do not depend on n_threads: each is written by query and means are summed in order.

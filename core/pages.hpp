@@ -1,12 +1,10 @@
 // Large arrays straight from the system.
 #pragma once
-#include <cstddef>
 #include <cstdlib>
 #include <new>
-#include <span>
-#include <type_traits>
-#include <utility>
-#include <vector>
+
+#include "basics.hpp"
+
 #if defined(__has_feature)  // clang's way of saying what GCC says by __SANITIZE_ADDRESS__
 #define LINRANK_ASAN __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -21,6 +19,8 @@
 #endif
 
 namespace linrank {
+
+inline constexpr std::size_t huge_pages = 1 << 20;  // bytes from which on large pages are asked for
 
 /// An array of fixed size, not initialized. A page that was never written costs nothing, and freed
 /// memory goes back to the system at once: a general allocator may keep it, and then the pieces of a
@@ -61,7 +61,6 @@ public:
     void free() { *this = PageArray(); }
 
     static constexpr std::size_t small = 1 << 14;  // bytes below which a page of its own is a waste
-    static constexpr std::size_t huge = 1 << 20;   // bytes from which on large pages are asked for
 
 private:
 
@@ -91,7 +90,7 @@ private:
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return nullptr;
         // Advice only: a first touch per 2 MB instead of per 4 kB, a quarter of the reading time.
-        if (bytes >= huge) madvise(p, bytes, MADV_HUGEPAGE);
+        if (bytes >= huge_pages) madvise(p, bytes, MADV_HUGEPAGE);
         return p;
     }
     static void unmap(std::byte *p, std::size_t bytes) { munmap(p, bytes); }

@@ -1,7 +1,5 @@
 #include "pair_sampler.hpp"
 
-#include <cmath>
-
 namespace linrank {
 
 namespace {
@@ -9,18 +7,19 @@ namespace {
 __extension__ typedef unsigned __int128 Wide;
 constexpr Wide full = Wide(1) << 64;  // what one slot holds
 
-void check_weights(std::span<const double> weights) {
+void check_weights(Doubles weights) {
     for (std::size_t i = 0; i < weights.size(); ++i)
         if (!(weights[i] >= 0.0 && std::isfinite(weights[i])))
-            throw std::invalid_argument("weight " + std::to_string(i) + " must be finite and >= 0, got " +
-                                        std::to_string(weights[i]));
+            throw std::invalid_argument("weight " + std::to_string(i)
+                                        + " must be finite and >= 0, got "
+                                        + std::to_string(weights[i]));
     if (std::none_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; }))
         throw std::invalid_argument("none of the " + std::to_string(weights.size()) +
                                     " weights is > 0, so nothing can be drawn");
 }
 
 /// Σ w / largest with Neumaier's correction: a plain sum of 10⁷ terms could be off by 10⁻⁹.
-double compensated_sum(std::span<const double> weights, double largest) {
+double compensated_sum(Doubles weights, double largest) {
     double sum = 0.0, lost = 0.0;
     for (const double weight : weights) {
         const double w = weight / largest, next = sum + w;
@@ -32,7 +31,7 @@ double compensated_sum(std::span<const double> weights, double largest) {
 
 /// Integers m_i = 2⁶⁴·n·w_i/Σw that sum to 2⁶⁴·n exactly. The roundings, some 10⁻¹⁶ of the sum, go
 /// to the largest: it holds at least a slot, and is the one that they change least.
-PageArray<Wide> shares(std::span<const double> weights) {
+PageArray<Wide> shares(Doubles weights) {
     const auto heaviest = std::max_element(weights.begin(), weights.end());
     const double n = double(weights.size()), slots = n / compensated_sum(weights, *heaviest);
     PageArray<Wide> share(weights.size());
@@ -49,13 +48,13 @@ PageArray<Wide> shares(std::span<const double> weights) {
 
 }  // namespace
 
-PageArray<AliasSlot> alias_slots(std::span<const double> weights) {
+PageArray<AliasSlot> alias_slots(Doubles weights) {
     check_weights(weights);
     PageArray<Wide> share = shares(weights);
     PageArray<AliasSlot> slots(weights.size());
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = {0, i};
-    // A slot that is not full is filled up by `donor`, which holds more than one slot; a donor that falls
-    // below one is next in need. The shares sum to n slots exactly, so as long as one lacks
+    // A slot that is not full is filled up by `donor`, which holds more than one slot; a donor that
+    // falls below one is next in need. The shares sum to n slots exactly, so as long as one lacks
     // something, another has too much: no case is left over for rounding to decide.
     std::size_t donor = 0;
     for (std::size_t i = 0; i < share.size(); ++i) {
@@ -74,27 +73,28 @@ namespace {
 
 // ---- checks -----------------------------------------------------------------------------------
 
-void check_range(std::int64_t first, std::int64_t n, std::int64_t n_rows, const char *what, std::size_t c) {
+void check_range(Index first, Index n, Index n_rows, const char *what, std::size_t c) {
     if (first >= 0 && n > 0 && first <= n_rows && n <= n_rows - first) return;
-    throw std::invalid_argument(std::string(what) + " of cell " + std::to_string(c) + " are " +
-                                std::to_string(n) + " rows from " + std::to_string(first) + ", but there are " +
-                                std::to_string(n_rows) + " rows");
+    throw std::invalid_argument(std::string(what) + " of cell " + std::to_string(c) + " are "
+                                + std::to_string(n) + " rows from " + std::to_string(first)
+                                + ", but there are " + std::to_string(n_rows) + " rows");
 }
 
 /// One more than the largest row; throws if anything is out of place.
-std::int64_t checked_n_rows(const Cells &cells) {
+Index checked_n_rows(const Cells &cells) {
     if (cells.weights.size() != cells.cells.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.cells.size()) + " cells but " +
-                                    std::to_string(cells.weights.size()) + " weights");
-    const auto n_rows = std::int64_t(cells.rows.size());
+        throw std::invalid_argument("there are " + std::to_string(cells.cells.size())
+                                    + " cells but " + std::to_string(cells.weights.size())
+                                    + " weights");
+    const auto n_rows = Index(cells.rows.size());
     for (std::size_t c = 0; c < cells.cells.size(); ++c) {
         const Cell &cell = cells.cells[c];
         check_range(cell.winner_first, cell.n_winners, n_rows, "the winners", c);
         check_range(cell.loser_first, cell.n_losers, n_rows, "the losers", c);
     }
-    std::int64_t largest = -1;
-    for (const std::int64_t row : cells.rows) {
-        if (row < 0 || row == std::numeric_limits<std::int64_t>::max())
+    Index largest = -1;
+    for (const Index row : cells.rows) {
+        if (row < 0 || row == std::numeric_limits<Index>::max())
             throw std::invalid_argument("there is no row " + std::to_string(row));
         largest = std::max(largest, row);
     }
@@ -108,12 +108,12 @@ struct Pending {
     std::uint64_t winner, loser;  // random bits, then places in the array of rows
 };
 
-/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell to turn
-/// random bits into places (`choose_rows`).
-template <class Sampler, class Slot, class Index>
-class Blocks : public BlockSampler<Blocks<Sampler, Slot, Index>, Pending> {
+/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell
+/// to turn random bits into places (`choose_rows`).
+template <class Sampler, class Slot, class Number>
+class Blocks : public BlockSampler<Blocks<Sampler, Slot, Number>, Pending> {
   public:
-    std::int64_t row(std::uint64_t place) const { return std::int64_t(rows_[place]); }
+    Index row(std::uint64_t place) const { return Index(rows_[place]); }
     void find_places(Random &random, std::span<Pending> pending) const {
         for (Pending &pair : pending) {
             pair.cell = AliasDraw::from(random.next(), slots_.size());
@@ -125,51 +125,50 @@ class Blocks : public BlockSampler<Blocks<Sampler, Slot, Index>, Pending> {
             const Slot &slot = slots_[pair.cell.slot];
             pair.cell.slot = pair.cell.choose(slot.threshold, slot.alias);
             __builtin_prefetch(&slots_[pair.cell.slot]);
-            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot + 1].threshold - 1);
+            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot
+                                                                        + 1].threshold - 1);
         }
         static_cast<const Sampler &>(*this).choose_rows(pending);
     }
 
   protected:
-    Blocks(const Cells &from, std::int64_t n_rows) : slots_(from.cells.size()), rows_(from.rows.size()) {
+    Blocks(const Cells &from, Index n_rows) : slots_(from.cells.size()), rows_(from.rows.size()) {
         this->n_rows_ = n_rows;
         const PageArray<AliasSlot> table = alias_slots(from.weights);
         for (std::size_t c = 0; c < table.size(); ++c) {
             slots_[c].threshold = table[c].threshold;
-            slots_[c].alias = Index(table[c].alias);
+            slots_[c].alias = Number(table[c].alias);
         }
         std::copy(from.rows.begin(), from.rows.end(), rows_.data());
     }
 
     PageArray<Slot> slots_;
-    PageArray<Index> rows_;
+    PageArray<Number> rows_;
 };
 
 /// With 32-bit indices a slot is half a cache line.
-template <class Index>
+template <class Number>
 struct UniformSlot {
     std::uint64_t threshold;
-    Index alias, winner_first, n_winners, loser_first, n_losers;
+    Number alias, winner_first, n_winners, loser_first, n_losers;
 };
 
-template <class Index>
-class UniformCells final : public Blocks<UniformCells<Index>, UniformSlot<Index>, Index> {
+template <class Number>
+class UniformCells final : public Blocks<UniformCells<Number>, UniformSlot<Number>, Number> {
   public:
-    UniformCells(const Cells &from, std::int64_t n_rows)
-        : Blocks<UniformCells<Index>, UniformSlot<Index>, Index>(from, n_rows) {
+    UniformCells(const Cells &from, Index n_rows)
+        : Blocks<UniformCells<Number>, UniformSlot<Number>, Number>(from, n_rows) {
         for (std::size_t c = 0; c < from.cells.size(); ++c) {
             const Cell &cell = from.cells[c];
-            UniformSlot<Index> &slot = this->slots_[c];
-            slot.winner_first = Index(cell.winner_first);
-            slot.n_winners = Index(cell.n_winners);
-            slot.loser_first = Index(cell.loser_first);
-            slot.n_losers = Index(cell.n_losers);
+            UniformSlot<Number> &slot = this->slots_[c];
+            slot = {slot.threshold, slot.alias, Number(cell.winner_first), Number(cell.n_winners),
+                    Number(cell.loser_first), Number(cell.n_losers)};
         }
     }
 
     void choose_rows(std::span<Pending> pending) const {
         for (Pending &pair : pending) {
-            const UniformSlot<Index> &slot = this->slots_[pair.cell.slot];
+            const UniformSlot<Number> &slot = this->slots_[pair.cell.slot];
             pair.winner = slot.winner_first + scaled(pair.winner, slot.n_winners);
             pair.loser = slot.loser_first + scaled(pair.loser, slot.n_losers);
             __builtin_prefetch(&this->rows_[pair.winner]);
@@ -185,7 +184,7 @@ struct WeightedSlot {
 
 class WeightedCells final : public Blocks<WeightedCells, WeightedSlot, std::uint64_t> {
   public:
-    WeightedCells(const Cells &from, const RowWeights &row_weights, std::int64_t n_rows)
+    WeightedCells(const Cells &from, const RowWeights &row_weights, Index n_rows)
         : Blocks(from, n_rows), sums_(row_weights.weights, row_weights.restarts) {
         for (std::size_t c = 0; c < from.cells.size(); ++c) {
             if (!(from.weights[c] > 0.0)) continue;  // what is never drawn need not be drawable
@@ -218,26 +217,26 @@ class WeightedCells final : public Blocks<WeightedCells, WeightedSlot, std::uint
 
 }  // namespace
 
-template <class Index>
+template <class Number>
 std::unique_ptr<PairSampler> make_cell_sampler_of(const Cells &cells) {
-    return std::make_unique<UniformCells<Index>>(cells, checked_n_rows(cells));
+    return std::make_unique<UniformCells<Number>>(cells, checked_n_rows(cells));
 }
 template std::unique_ptr<PairSampler> make_cell_sampler_of<std::uint32_t>(const Cells &);
 template std::unique_ptr<PairSampler> make_cell_sampler_of<std::uint64_t>(const Cells &);
 
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells) {
-    const std::int64_t n_rows = checked_n_rows(cells);
-    const auto largest = std::max({n_rows, std::int64_t(cells.rows.size()), std::int64_t(cells.cells.size())});
+    const Index n_rows = checked_n_rows(cells);
+    const auto largest = std::max({n_rows, Index(cells.rows.size()), Index(cells.cells.size())});
     if (largest <= std::numeric_limits<std::uint32_t>::max())
         return std::make_unique<UniformCells<std::uint32_t>>(cells, n_rows);
     return std::make_unique<UniformCells<std::uint64_t>>(cells, n_rows);
 }
 
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeights &row_weights) {
-    const std::int64_t n_rows = checked_n_rows(cells);
+    const Index n_rows = checked_n_rows(cells);
     if (row_weights.weights.size() != cells.rows.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but " +
-                                    std::to_string(row_weights.weights.size()) + " row weights");
+        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but "
+                                    + std::to_string(row_weights.weights.size()) + " row weights");
     return std::make_unique<WeightedCells>(cells, row_weights, n_rows);
 }
 

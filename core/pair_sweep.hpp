@@ -2,68 +2,43 @@
 //
 //   L(z) = Σ_q Σ_{(i,j): level_i > level_j} ω_ij l(1 - z_i + z_j),   ω_ij = c_q u_i u_j (g_i - g_j)
 //
-// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the factor
-// g_i - g_j where there are no gains, or for pairs of neighboring levels only,
-// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
+// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the
+// factor g_i - g_j where there are no gains, or for pairs of neighboring levels only,
+// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing
+// pairs.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <memory>
 
 #include "loss_point.hpp"
-#include "parallel.hpp"
+#include "queries.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
 
-/// The labels' side of the loss. Everything is by position: query q is offsets[q]..offsets[q+1].
-struct PairProblem {
-    std::span<const std::int64_t> offsets;
-    std::span<const std::int32_t> levels;
-    std::span<const std::int32_t> n_levels;
-    std::span<const double> row_weight;    // u, or empty for ones
-    std::span<const double> query_weight;  // c, or empty for ones
-    std::span<const std::int32_t> by_level;  // of level_order(), or empty
-    std::span<const double> gain;  // g, the same for all rows of a level, or empty
-    bool adjacent = false;         // pairs of neighboring levels only: level_i = level_j + 1
-
-    std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t begin(std::int64_t q) const { return offsets[q]; }
-    std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
-    std::vector<QueryChunk> chunks(std::int64_t n_target) const {
-        return chunk_queries(offsets, n_levels, n_target);
-    }
-    bool has_pairs(std::int64_t q) const { return n_levels[q] > 1; }
-    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
-    double c(std::int64_t q) const {
-        return query_weight.empty() ? 1.0 : query_weight[q];
-    }
+/// The labels' side of the loss.
+struct PairProblem : Queries {
+    Levels by_level = {};   // of level_order(), or empty
+    Doubles gain = {};      // g, the same for all rows of a level, or empty
+    bool adjacent = false;  // pairs of neighboring levels only: level_i = level_j + 1
 };
 
-/// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.
-/// Empty if no query asks for it (see sums_by_rank).
+/// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole
+/// fit. Empty if no query asks for it (see sums_by_rank).
 std::vector<std::int32_t> level_order(const PairProblem &problem);
-
-/// Of the mean of a query's scores from their median, in margins: differences of scores about the mean have
-/// lost digits that count.
-inline constexpr double far_away = 16.0;
 
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {
     std::vector<double> tree, above, below, v, s;
     SortScratch sort;
-    double sum = 0;   // Σ u |s|
-    double grid = 0;  // s are multiples of it, small enough for sums of them to be exact; or 0
 };
 
 /// The loss at one vector of scores.
 class PairPoint : public LossPoint {
 public:
-    /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
-    PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
-              const PairPoint *near, int n_threads);
+    /// `near` is a point of the same problem whose order of scores is likely to be similar, or
+    /// null.
+    PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const PairPoint *near,
+              int n_threads);
 
     /// l'' where it is not 0.
     double curvature() const {
@@ -72,75 +47,22 @@ public:
     }
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
-    void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
+    void multiply(Index q, const double *v, double *out, SweepScratch &scratch) const;
     /// The same for a long query, by all threads; v and out are not the same memory.
-    void multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const;
+    void multiply_long(Index q, const double *v, double *out, int n_threads) const;
     /// out = ∇²L(z)·v for all rows.
-    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    void multiply(Doubles v, std::span<double> out, int n_threads) const;
 
     /// Where the loss of a pair is curved: windows, of huber bands.
-    Windows windows(std::int64_t q) const;
+    Windows windows(Index q) const;
     /// Row (within the query) that stands at each place of the ascending order of scores.
-    const std::int32_t *order(std::int64_t q) const { return order_.data() + problem_.begin(q); }
+    const std::int32_t *order(Index q) const { return order_.data() + problem_.begin(q); }
     /// Σ_j ω_ij over the pairs of each row where the loss is curved.
-    const double *degree(std::int64_t q) const { return degree_.data() + problem_.begin(q); }
+    const double *degree(Index q) const { return degree_.data() + problem_.begin(q); }
     const PairProblem &problem() const { return problem_; }
 
 private:
-    /// Of one query or of several; the curvature in units of l''.
-    struct Sums : PairSums {
-        double value_error = 0, slacks_error = 0, dual_error = 0, squared_error = 0;  // of the gradient
-    };
-    /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin, and what bounds their rounding:
-    /// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with pairs.
-    struct Moments {
-        double violations = 0, slacks = 0, squares = 0;
-        double spread = 0, square_spread = 0, largest = 0, n_active = 0;
-        void add_rows(std::int64_t n, const double *s, const double *degree);
-        void operator+=(const Moments &other);
-    };
-    /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of all slopes
-    /// together (2-norm, squared).
-    struct Errors {
-        double slacks = 0, duals = 0, squares = 0, slopes = 0;
-    };
-    /// Of a query whose scores s, about their median, have the absolute sum given; by place where an
-    /// order is given, else by row.
-    Errors errors_of(std::int64_t q, const Moments &m, double sum, const double *s,
-                     const std::int32_t *order) const;
-    /// The same for scores on a grid.
-    Errors errors_on(double grid, std::int64_t q, const Moments &m, double margin) const;
-    double put_on_grid(std::int64_t n, double largest, double *s) const;
-    int n_vectors() const { return problem_.gain.empty() ? 1 : 2; }
-    /// Whether pairs are counted: whole numbers, and sums of them exact.
-    bool is_counted() const { return problem_.row_weight.empty() && problem_.gain.empty(); }
-    const double *u_of(std::int64_t q) const {
-        return problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + problem_.begin(q);
-    }
-    /// The windows of one margin, outer or inner, whose ends find(upto, from) writes.
-    template <class Find>
-    Windows windows_of(std::int64_t q, bool is_inner, const Find &find);
-    void sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch);
-    Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
-                  SweepScratch &scratch);
-    Moments sweep_margin(std::int64_t q, double margin, bool is_inner, SweepScratch &scratch);
-    Sums summary(const Moments &outside, const Errors &error, const Moments &inside,
-                 const Errors &inner_error) const;
-    void weigh(std::int64_t q, const double *v, double *out) const;
-    double combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const;
-    void combine(std::int64_t q, const double *v, const double *above, const double *below,
-                 double *out) const;
-
-    // Long queries: core/long_query.cpp.
-    struct LongScratch;
-    Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
-    Moments sweep_margin_long(std::int64_t q, double margin, bool is_inner, double *v, LongScratch &scratch,
-                              int n_threads);
-    Moments finish_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
-                           int n_threads);
-    double finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
-    void add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
-                       int n_threads) const;
+    friend class QuerySweep;  // which makes the point, query by query
 
     PairProblem problem_;
     PairLoss loss_;
@@ -150,42 +72,32 @@ private:
     PageArray<double> degree_;
 };
 
-template <class Find>
-Windows PairPoint::windows_of(std::int64_t q, bool is_inner, const Find &find) {
-    std::int32_t *upto = (is_inner ? upto_inner_ : upto_).data() + problem_.begin(q);
-    std::int32_t *from = (is_inner ? from_inner_ : from_).data() + problem_.begin(q);
-    find(upto, from);
-    Windows w = windows(q);
-    w.upto = upto;
-    w.from = from;
-    w.upto_inner = w.from_inner = nullptr;
-    return w;
-}
-
 // Sums of a vector over the pairs that each row violates, for one query.
 
-/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighboring
-/// levels.
-bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for
+/// neighboring levels.
+bool sums_by_rank(Index n, Index n_levels);
 
 /// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
 /// n_vectors vectors one after the other, and so do above and below.
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);
 
-/// The same for one vector of a long query, by all threads, with v and the sums by place and added to
-/// what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
+/// The same for one vector of a long query, by all threads, with v and the sums by place and added
+/// to what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads);
 
-/// Ends of the windows of a query for one margin, score(t) being the score of place t, ascending: upto[t] counts
-/// the places e with (margin - score(e)) + score(t) > 0, and from[e] is the first place t with it (n if there is
-/// none). Both come from one walk over that one test: rounding is monotone, so each is the exact inverse of the
-/// other and the counts of the two sides add up to the same number.
+/// Ends of the windows of a query for one margin, score(t) being the score of place t, ascending:
+/// upto[t] counts the places e with (margin - score(e)) + score(t) > 0, and from[e] is the first
+/// place t with it (n if there is none). Both come from one walk over that one test: rounding is
+/// monotone, so each is the exact inverse of the other and the counts of the two sides add up to
+/// the same number.
 template <class Score>
-void find_windows(std::int64_t n, const Score &score, double margin, std::int32_t *upto, std::int32_t *from) {
-    std::int64_t end = 0;
-    for (std::int64_t t = 0; t < n; ++t) {
+void find_windows(Index n, const Score &score, double margin, std::int32_t *upto,
+                  std::int32_t *from) {
+    Index end = 0;
+    for (Index t = 0; t < n; ++t) {
         const double other = score(t);
         while (end < n && (margin - score(end)) + other > 0.0) from[end++] = std::int32_t(t);
         upto[t] = std::int32_t(end);
@@ -194,7 +106,7 @@ void find_windows(std::int64_t n, const Score &score, double margin, std::int32_
 }
 
 /// The same by all threads, for a long query. With NaN the ends are within bounds and ascending.
-void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
                            std::int32_t *from, int n_threads);
 
 }  // namespace linrank

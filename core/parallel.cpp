@@ -9,40 +9,18 @@
 
 namespace linrank {
 
-namespace {
-
-/// Threads that are waited for when the scope ends; std::jthread is missing from Apple's library.
-class Helpers {
-  public:
-    explicit Helpers(std::int64_t n) { threads_.reserve(n); }
-    Helpers(const Helpers &) = delete;
-    Helpers &operator=(const Helpers &) = delete;
-    ~Helpers() {
-        for (std::thread &thread : threads_) thread.join();
-    }
-    template <class Work>
-    void start(const Work &work) {
-        threads_.emplace_back(std::cref(work));
-    }
-
-  private:
-    std::vector<std::thread> threads_;
-};
-
-}  // namespace
-
-void run_tasks(std::int64_t n_tasks, int n_threads, const void *body,
-               void (*call)(const void *body, std::int64_t task)) {
+void run_tasks(Index n_tasks, int n_threads, const void *body,
+               void (*call)(const void *body, Index task)) {
     if (n_threads <= 1 || n_tasks <= 1) {
-        for (std::int64_t task = 0; task < n_tasks; ++task) call(body, task);
+        for (Index task = 0; task < n_tasks; ++task) call(body, task);
         return;
     }
-    std::atomic<std::int64_t> next{0};
+    std::atomic<Index> next{0};
     std::exception_ptr failure;
     std::mutex failure_lock;
     const auto work = [&] {
         for (;;) {
-            const std::int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+            const Index task = next.fetch_add(1, std::memory_order_relaxed);
             if (task >= n_tasks) return;
             try {
                 call(body, task);
@@ -53,11 +31,16 @@ void run_tasks(std::int64_t n_tasks, int n_threads, const void *body,
             }
         }
     };
-    const std::int64_t n_helpers = (n_threads < n_tasks ? n_threads : n_tasks) - 1;
     {
-        Helpers helpers(n_helpers);
+        // Threads that are waited for when the scope ends; std::jthread is missing from Apple's
+        // library.
+        struct Helpers : std::vector<std::thread> {
+            ~Helpers() { std::ranges::for_each(*this, &std::thread::join); }
+        } helpers;
+        const auto n_helpers = std::size_t(std::min<Index>(n_threads, n_tasks) - 1);
+        helpers.reserve(n_helpers);
         try {
-            for (std::int64_t h = 0; h < n_helpers; ++h) helpers.start(work);
+            while (helpers.size() < n_helpers) helpers.emplace_back(std::cref(work));
         } catch (const std::system_error &) {
             // The system gives no more threads: those that there are do all of the work.
         }
@@ -66,13 +49,12 @@ void run_tasks(std::int64_t n_tasks, int n_threads, const void *body,
     if (failure) std::rethrow_exception(failure);
 }
 
-std::vector<QueryChunk> chunk_queries(std::span<const std::int64_t> offsets,
-                                      std::span<const std::int32_t> n_levels, std::int64_t n_target) {
-    const std::int64_t share = std::max<std::int64_t>(1, offsets.back() / n_target);
+std::vector<QueryChunk> chunk_queries(Integers offsets, Levels n_levels, Index n_target) {
+    const Index share = std::max<Index>(1, offsets.back() / n_target);
     std::vector<QueryChunk> chunks;
     std::size_t first = 0;
     const auto close = [&](std::size_t last, bool is_long) {
-        if (first < last) chunks.push_back({std::int64_t(first), std::int64_t(last), is_long});
+        if (first < last) chunks.push_back({Index(first), Index(last), is_long});
         first = last;
     };
     for (std::size_t q = 0; q < n_levels.size(); ++q) {
@@ -87,12 +69,12 @@ std::vector<QueryChunk> chunk_queries(std::span<const std::int64_t> offsets,
     return chunks;
 }
 
-std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets, std::int64_t target) {
-    std::vector<std::int64_t> cuts{0};
-    std::int64_t begin = 0;
+std::vector<Index> cut_queries(Integers offsets, Index target) {
+    std::vector<Index> cuts{0};
+    Index begin = 0;
     for (std::size_t q = 1; q < offsets.size(); ++q) {
         if (offsets[q] - begin < target && q + 1 < offsets.size()) continue;
-        cuts.push_back(std::int64_t(q));
+        cuts.push_back(Index(q));
         begin = offsets[q];
     }
     return cuts;

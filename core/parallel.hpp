@@ -1,43 +1,39 @@
 // The one way linrank uses threads.
 #pragma once
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank {
 
-/// parallel_for with its body as an address and a function that calls it: threads are compiled once.
-void run_tasks(std::int64_t n_tasks, int n_threads, const void *body,
-               void (*call)(const void *body, std::int64_t task));
+/// parallel_for with its body as an address and a function that calls it: threads are compiled
+/// once.
+void run_tasks(Index n_tasks, int n_threads, const void *body,
+               void (*call)(const void *body, Index task));
 
 /// Calls body(task) for every task in [0, n_tasks), on at most n_threads threads.
 ///
 /// Threads live for the call only: there is no pool, hence nothing that a fork, another runtime or
 /// an interpreter shutdown can break. Starting one costs about 40 µs, so callers pass n_threads = 1
-/// for work below about half a millisecond. Which thread runs a task is not determined; results are,
-/// because a task writes only to memory of its own and callers reduce in task order.
+/// for work below about half a millisecond. Which thread runs a task is not determined; results
+/// are, because a task writes only to memory of its own and callers reduce in task order.
 template <class Body>
-void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
-    run_tasks(n_tasks, n_threads, &body, [](const void *address, std::int64_t task) {
+void parallel_for(Index n_tasks, int n_threads, const Body &body) {
+    run_tasks(n_tasks, n_threads, &body, [](const void *address, Index task) {
         (*static_cast<const Body *>(address))(task);
     });
 }
 
 /// Calls body(part, first, last) for n_parts ranges of [0, n) of about the same length.
 template <class Body>
-void for_parts(std::int64_t n, std::int64_t n_parts, int n_threads, const Body &body) {
-    parallel_for(n_parts, n_threads, [&](std::int64_t part) {
+void for_parts(Index n, Index n_parts, int n_threads, const Body &body) {
+    parallel_for(n_parts, n_threads, [&](Index part) {
         body(part, n * part / n_parts, n * (part + 1) / n_parts);
     });
 }
 
 /// Calls body(first, last) for the ranges of [0, n) that begin at multiples of `block`.
 template <class Body>
-void for_blocks(std::int64_t n, std::int64_t block, int n_threads, const Body &body) {
-    parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
+void for_blocks(Index n, Index block, int n_threads, const Body &body) {
+    parallel_for((n + block - 1) / block, n_threads, [&](Index b) {
         body(b * block, std::min(n, (b + 1) * block));
     });
 }
@@ -60,50 +56,62 @@ Sums sum_of(const std::vector<Sums> &parts) {
     return total;
 }
 
-// Work cut into tasks. Every cut depends on the data alone, never on the number of threads, so that sums
-// over tasks have the same bits with any number of them.
+// Work cut into tasks. Every cut depends on the data alone, never on the number of threads, so that
+// sums over tasks have the same bits with any number of them.
 
 /// From this length on a query is cut into pieces that threads share.
-inline constexpr std::int64_t long_query = 1 << 17;
+inline constexpr Index long_query = 1 << 17;
 
-/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
+/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long
+/// query.
 struct QueryChunk {
-    std::int64_t first, last;
+    Index first, last;
     bool is_long;
 };
 
-/// The queries in chunks of at least 1/n_target of all rows each, long ones alone; a query has pairs where
-/// it has more than one level.
-std::vector<QueryChunk> chunk_queries(std::span<const std::int64_t> offsets,
-                                      std::span<const std::int32_t> n_levels, std::int64_t n_target);
+/// The queries in chunks of at least 1/n_target of all rows each, long ones alone; a query has
+/// pairs where it has more than one level.
+std::vector<QueryChunk> chunk_queries(Integers offsets, Levels n_levels, Index n_target);
 
-/// Calls work(chunk, query, scratch) for every query of the chunks; each thread has a scratch. One thread takes a
-/// chunk; long queries come last and one by one, so that `work` may share them out among all threads.
+/// Calls work(chunk, query, scratch) for every query of the chunks; each thread has a scratch. One
+/// thread takes a chunk; long queries come last and one by one, so that `work` may share them out
+/// among all threads.
 template <class Scratch, class Work>
 void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Work &work) {
-    const auto n = std::int64_t(chunks.size());
-    parallel_for(n, n_threads, [&](std::int64_t k) {
+    const auto n = Index(chunks.size());
+    parallel_for(n, n_threads, [&](Index k) {
         Scratch scratch;
-        for (std::int64_t q = chunks[k].first; q < chunks[k].last && !chunks[k].is_long; ++q) work(k, q, scratch);
+        for (Index q = chunks[k].first; q < chunks[k].last && !chunks[k].is_long; ++q)
+            work(k, q, scratch);
     });
     Scratch scratch;
-    for (std::int64_t k = 0; k < n; ++k)
+    for (Index k = 0; k < n; ++k)
         if (chunks[k].is_long) work(k, chunks[k].first, scratch);
 }
 
 /// Whole queries in runs of about `target` rows: run c is queries [cuts[c], cuts[c+1]).
-std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets,
-                                      std::int64_t target = 1 << 14);
+std::vector<Index> cut_queries(Integers offsets, Index target = 1 << 14);
 
-/// Bounds of at most n_parts ranges of 0..n with about the same cost, `cost(k)` being that of the first k.
+/// Calls work(query, scratch) for every query, in runs that threads take; each run has a scratch.
+template <class Scratch, class Work>
+void for_each_query(Integers offsets, int n_threads, const Work &work) {
+    const std::vector<Index> cuts = cut_queries(offsets);
+    parallel_for(std::ssize(cuts) - 1, n_threads, [&](Index k) {
+        Scratch scratch;
+        for (Index q = cuts[k]; q < cuts[k + 1]; ++q) work(q, scratch);
+    });
+}
+
+/// Bounds of at most n_parts ranges of 0..n with about the same cost, `cost(k)` being that of the
+/// first k.
 template <class Cost>
-std::vector<std::int64_t> equal_parts(std::int64_t n, std::int64_t n_parts, const Cost &cost) {
-    std::vector<std::int64_t> bounds{0};
-    for (std::int64_t k = 1; k < n_parts; ++k) {
+std::vector<Index> equal_parts(Index n, Index n_parts, const Cost &cost) {
+    std::vector<Index> bounds{0};
+    for (Index k = 1; k < n_parts; ++k) {
         const double goal = double(cost(n)) * double(k) / double(n_parts);
-        std::int64_t low = bounds.back(), high = n;
+        Index low = bounds.back(), high = n;
         while (low < high) {
-            const std::int64_t middle = (low + high) / 2;
+            const Index middle = (low + high) / 2;
             if (double(cost(middle)) < goal) low = middle + 1;
             else high = middle;
         }

@@ -16,48 +16,46 @@ namespace linrank {
 class PreferenceList {
 public:
     /// In any order; `weight` is empty for ones, winners and losers lie in [0, n_rows).
-    PreferenceList(std::span<const std::int64_t> winners, std::span<const std::int64_t> losers,
-                   std::span<const double> weight, std::int64_t n_rows);
+    PreferenceList(Integers winners, Integers losers, Doubles weight, Index n_rows);
 
-    std::int64_t n_pairs() const { return std::int64_t(winners_.size()); }
-    std::int64_t n_rows() const { return std::int64_t(offsets_.size()) - 1; }
+    Index n_pairs() const { return Index(winners_.size()); }
+    Index n_rows() const { return Index(offsets_.size()) - 1; }
     /// Preferences of the row that has most.
-    std::int64_t largest_degree() const;
-    std::int64_t winner(std::int64_t t) const { return winners_[t]; }
-    std::int64_t loser(std::int64_t t) const { return losers_[t]; }
-    double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[t]; }
+    Index largest_degree() const;
+    Index winner(Index t) const { return winners_[t]; }
+    Index loser(Index t) const { return losers_[t]; }
+    double weight(Index t) const { return weight_.empty() ? 1.0 : weight_[t]; }
 
     /// The preferences of row i, each as 2t where the row is the winner of t, 2t + 1 where the loser.
-    std::span<const std::int64_t> of_row(std::int64_t i) const {
-        const std::int64_t first = offsets_[i];
+    Integers of_row(Index i) const {
+        const Index first = offsets_[i];
         return {incident_.data() + first, std::size_t(offsets_[i + 1] - first)};
     }
     /// The other row of such an entry.
-    std::int64_t other(std::int64_t entry) const {
+    Index other(Index entry) const {
         return entry & 1 ? winner(entry >> 1) : loser(entry >> 1);
     }
     /// Bounds of at most n_parts ranges of rows with about equally many preferences; depends on
     /// the list only.
-    std::vector<std::int64_t> row_parts(std::int64_t n_parts) const;
+    std::vector<Index> row_parts(Index n_parts) const;
 
 private:
-    std::vector<std::int64_t> winners_, losers_;
+    std::vector<Index> winners_, losers_;
     std::vector<double> weight_;
-    std::vector<std::int64_t> offsets_, incident_;
+    std::vector<Index> offsets_, incident_;
 };
 
 /// The loss at one vector of scores.
 class PreferencePoint : public LossPoint {
 public:
-    PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
-                    int n_threads);
+    PreferencePoint(const PreferenceList &list, PairLoss loss, Doubles z, int n_threads);
 
     /// out = ∇²L(z)·v.
-    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    void multiply(Doubles v, std::span<double> out, int n_threads) const;
 
     const PreferenceList &list() const { return list_; }
     /// ω_t l''(ξ_t).
-    double curvature(std::int64_t t) const { return curvature_.data()[t]; }
+    double curvature(Index t) const { return curvature_.data()[t]; }
 
 private:
     const PreferenceList &list_;
@@ -65,11 +63,10 @@ private:
 };
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, in double.
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
-                                   int n_threads);
+std::vector<double> hessian_matrix(const Positions &x, const PreferencePoint &point, int n_threads);
 
 /// Its diagonal, exact up to rounding: one pass over the non-zeros of both rows of each preference.
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
+std::vector<double> hessian_diagonal(const Positions &x, const PreferencePoint &point,
                                      int n_threads);
 
 }  // namespace linrank

@@ -1,33 +1,34 @@
 #include "products.hpp"
 
-#include <cmath>
 #include <new>
+
+#include "checks.hpp"
 
 namespace linrank {
 
 namespace {
 
-std::int64_t n_bytes(const Rows &rows) {
+Index n_bytes(const Rows &rows) {
     return std::visit([](const auto &r) {
         std::size_t bytes = sizeof(*r.values);
         if constexpr (requires { r.columns; }) bytes += sizeof(*r.columns);
-        return n_entries(r) * std::int64_t(bytes);
+        return n_entries(r) * Index(bytes);
     }, rows);
 }
 
 }  // namespace
 
-std::int64_t n_accumulators(const Rows &rows) {
-    const std::int64_t one = 8 * std::max<std::int64_t>(1, n_columns(rows));
-    return std::clamp<std::int64_t>(((std::int64_t(8) << 20) + n_bytes(rows) / 16) / one, 4, 64);
+Index n_accumulators(const Rows &rows) {
+    const Index one = 8 * std::max<Index>(1, n_columns(rows));
+    return std::clamp<Index>(((Index(8) << 20) + n_bytes(rows) / 16) / one, 4, 64);
 }
 
 LongestSums longest_sums(const Rows &rows) {
-    const std::int64_t n = n_rows(rows), n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    const std::int64_t row = std::visit([]<class Storage>(const Storage &r) -> std::int64_t {
+    const Index n = n_rows(rows), n_tasks = std::clamp<Index>(n / 512, 1, n_accumulators(rows));
+    const Index row = std::visit([]<class Storage>(const Storage &r) -> Index {
         if constexpr (requires { r.offsets; }) {
-            std::int64_t longest = 0;
-            for (std::int64_t i = 0; i < r.n_rows; ++i)
+            Index longest = 0;
+            for (Index i = 0; i < r.n_rows; ++i)
                 longest = std::max(longest, r.offsets[i + 1] - r.offsets[i]);
             return longest;
         } else {
@@ -37,65 +38,68 @@ LongestSums longest_sums(const Rows &rows) {
     return {row, n / n_tasks + n_tasks};
 }
 
-void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads) {
-    const std::int64_t n = std::int64_t(out.size());
-    const std::int64_t n_tasks = n > 65536 ? 16 : 1;
-    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-        std::fill(out.begin() + first, out.begin() + last, 0.0);
+std::vector<double> reduce(const std::vector<std::vector<double>> &parts, std::size_t n,
+                           int n_threads) {
+    std::vector<double> out(n);
+    for_parts(Index(n), n > 65536 ? 16 : 1, n_threads, [&](Index, Index first, Index last) {
         for (const auto &part : parts)
             if (!part.empty())
-                for (std::int64_t c = first; c < last; ++c) out[c] += part[c];
+                for (Index c = first; c < last; ++c) out[c] += part[c];
     });
+    return out;
 }
 
-PaddedSquare::PaddedSquare(std::int64_t n_columns) : n(n_columns), padded((n_columns + 15) / 16 * 16) {
-    if (n > std::int64_t(1) << 28) throw std::bad_alloc();
+PaddedSquare::PaddedSquare(Index n_columns) : n(n_columns), padded((n_columns + 15) / 16 * 16) {
+    if (n > Index(1) << 28) throw std::bad_alloc();
 }
 
-std::int64_t PaddedSquare::n_parts() const {
-    const std::int64_t bytes = 8 * std::max<std::int64_t>(1, padded * padded);
-    return std::clamp<std::int64_t>((std::int64_t(64) << 20) / bytes, 2, 16);
+Index PaddedSquare::n_parts() const {
+    const Index bytes = 8 * std::max<Index>(1, padded * padded);
+    return std::clamp<Index>((Index(64) << 20) / bytes, 2, 16);
 }
 
 std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &parts, double factor,
                                       int n_threads) const {
-    std::vector<double> total(padded * padded), out(std::size_t(n * n));
-    reduce(parts, total, n_threads);
-    for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t c = r; c < n; ++c)
+    const std::vector<double> total = reduce(parts, std::size_t(padded * padded), n_threads);
+    std::vector<double> out(std::size_t(n * n));
+    for (Index r = 0; r < n; ++r)
+        for (Index c = r; c < n; ++c)
             out[r * n + c] = out[c * n + r] = factor * total[r * padded + c];
     return out;
 }
 
-void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
-              int n_threads) {
-    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
+void multiply(const Positions &x, Doubles w, std::span<double> out, int n_threads) {
     std::visit([&]<class Storage>(const Storage &storage) {
-        for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-            RowRange<Storage>(storage, order, first, last - first).dot(w.data(), out.data() + first);
+        for_parts(x.n, std::clamp<Index>(x.n / 512, 1, 64), n_threads,
+                  [&](Index, Index first, Index last) {
+            RowRange<Storage>(storage, x.order, x.first + first,
+                              last - first).dot(w.data(), out.data() + first);
         });
-    }, rows);
+    }, x.rows);
 }
 
-void add_scaled(std::span<const double> x, double a, std::span<const double> y,
-                std::span<double> out, int n_threads) {
-    const std::int64_t n = std::int64_t(out.size()), n_tasks = n > 65536 ? 64 : 1;
-    for_parts(n, n_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i)
-            out[i] = x[i] + a * y[i];
+PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads) {
+    require_length(y, std::ssize(x), "y");
+    PageArray<double> out(x.size(), huge_pages);
+    for_parts(std::ssize(x), x.size() > 65536 ? 64 : 1, n_threads,
+              [&](Index, Index first, Index last) {
+        for (Index i = first; i < last; ++i) out[i] = x[i] + a * y[i];
     });
+    return out;
 }
 
-void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
-                         std::span<double> out, int n_threads) {
-    const std::int64_t n = n_positions(rows, order);
-    const std::int64_t n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    reduce(parts_of(rows, n_tasks, n_threads, [&]<class Storage>(const Storage &storage, std::int64_t task) {
-        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-        std::vector<double> part(out.size());
-        RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
+std::vector<double> multiply_transposed(const Positions &x, Doubles r, int n_threads) {
+    require_length(r, x.n, "r");
+    const auto size = std::size_t(n_columns(x.rows));
+    const Index n_tasks = std::clamp<Index>(x.n / 512, 1, n_accumulators(x.rows));
+    return reduce(parts_of(x.rows, n_tasks, n_threads,
+                           [&]<class Storage>(const Storage &storage, Index task) {
+        const Index first = x.n * task / n_tasks, last = x.n * (task + 1) / n_tasks;
+        std::vector<double> part(size);
+        RowRange<Storage>(storage, x.order, x.first + first, last - first).add(r.data() + first,
+                                                                               part.data());
         return part;
-    }), out, n_threads);
+    }), size, n_threads);
 }
 
 }  // namespace linrank

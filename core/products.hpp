@@ -1,67 +1,66 @@
 // z = X w and g = Xᵀ r for rows taken in the order of their positions.
 #pragma once
-#include <algorithm>
-#include <type_traits>
 
+#include "pages.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
 namespace linrank {
 
 /// out[t] = x_{row(t)}·w, sums in double.
-void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
-              int n_threads);
+void multiply(const Positions &x, Doubles w, std::span<double> out, int n_threads);
 
-/// out = Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
-void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
-                         std::span<double> out, int n_threads);
+/// Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
+std::vector<double> multiply_transposed(const Positions &x, Doubles r, int n_threads);
 
-/// The longest sums that products are made of, whatever the order: of a score, and of a slope in w. With μ the
-/// unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
+/// The longest sums that products are made of, whatever the order: of a score, and of a slope in w.
+/// With μ the unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
 struct LongestSums {
-    std::int64_t score, slope;
+    Index score, slope;
 };
 LongestSums longest_sums(const Rows &rows);
 
-/// out = x + a·y.
-void add_scaled(std::span<const double> x, double a, std::span<const double> y,
-                std::span<double> out, int n_threads);
+/// x + a·y.
+PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads);
 
 /// How many accumulators of n_columns numbers a reduction may use: enough to share the work, never
 /// much memory beside the matrix. Depends on the data only.
-std::int64_t n_accumulators(const Rows &rows);
+Index n_accumulators(const Rows &rows);
 
-/// out[c] = Σ_k parts[k][c], in order of k.
-void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
+/// Σ_k parts[k][c] for each of the n places c, in order of k.
+std::vector<double> reduce(const std::vector<std::vector<double>> &parts, std::size_t n,
+                           int n_threads);
 
 /// part(storage, k) of the tasks k < n, one vector each.
 template <class Part>
-std::vector<std::vector<double>> parts_of(const Rows &rows, std::int64_t n, int n_threads, const Part &part) {
+std::vector<std::vector<double>> parts_of(const Rows &rows, Index n, int n_threads,
+                                          const Part &part) {
     std::vector<std::vector<double>> parts(n);
     std::visit([&](const auto &storage) {
-        parallel_for(n, n_threads, [&](std::int64_t k) { parts[k] = part(storage, k); });
+        parallel_for(n, n_threads, [&](Index k) { parts[k] = part(storage, k); });
     }, rows);
     return parts;
 }
 
-/// The sum of part(storage, k) over k < n, of a diagonal that is nowhere negative, though rounding may leave less
-/// than nothing.
+/// The sum of part(storage, k) over k < n, of a diagonal that is nowhere negative, though rounding
+/// may leave less than nothing.
 template <class Part>
-std::vector<double> sum_diagonal(const Rows &rows, std::int64_t n, int n_threads, const Part &part) {
-    std::vector<double> out(n_columns(rows));
-    reduce(parts_of(rows, n, n_threads, part), out, n_threads);
+std::vector<double> sum_diagonal(const Rows &rows, Index n, int n_threads, const Part &part) {
+    std::vector<double> out = reduce(parts_of(rows, n, n_threads, part), n_columns(rows),
+                                     n_threads);
     for (double &d : out) d = std::max(d, 0.0);
     return out;
 }
 
-/// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the kernels.
+/// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the
+/// kernels.
 struct PaddedSquare {
-    const std::int64_t n, padded;
+    const Index n, padded;
 
     /// Throws std::bad_alloc for a side whose square no address space holds.
-    explicit PaddedSquare(std::int64_t n_columns);
+    explicit PaddedSquare(Index n_columns);
     /// How many such matrices a reduction may use: some 64 MB of them, and at least two.
-    std::int64_t n_parts() const;
+    Index n_parts() const;
     /// factor · Σ parts in full, without the padding.
     std::vector<double> sum(const std::vector<std::vector<double>> &parts, double factor,
                             int n_threads) const;
@@ -69,8 +68,8 @@ struct PaddedSquare {
 
 // A range of positions of a matrix, dense or CSR, behind one set of operations.
 
-/// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
-/// unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
+/// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add
+/// and unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>
 struct RowRange;
 
@@ -78,77 +77,82 @@ template <class Value>
 struct RowRange<DenseRows<Value>> {
     DenseBlock<Value> block;
 
-    RowRange(const DenseRows<Value> &rows, Order order, std::int64_t first, std::int64_t n)
+    RowRange(const DenseRows<Value> &rows, Order order, Index first, Index n)
         : block{rows.values, rows.stride, rows.n_columns,
                 order.empty() ? nullptr : order.data() + first, first, n} {}
 
     void dot(const double *w, double *out) const { simd().of<Value>().dot(block, w, out); }
     void add(const double *a, double *total) const { simd().of<Value>().add(block, a, total); }
     // For rows in cache, summed in the precision of the data.
-    void add_cached(const double *a, Value *total) const { simd().of<Value>().add_cached(block, a, total); }
+    void add_cached(const double *a, Value *total) const {
+        simd().of<Value>().add_cached(block, a, total);
+    }
     /// out = row t, in full.
     template <class T>
-    void unpack(std::int64_t t, T *out) const { unpack(t, 0, block.n_columns, out); }
+    void unpack(Index t, T *out) const { unpack(t, 0, block.n_columns, out); }
     /// out = columns [begin, end) of row t.
     template <class T>
-    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
+    void unpack(Index t, Index begin, Index end, T *out) const {
         const Value *x = block.row(t);
-        for (std::int64_t c = begin; c < end; ++c) out[c - begin] = T(x[c]);
+        for (Index c = begin; c < end; ++c) out[c - begin] = T(x[c]);
     }
 };
 
 template <class Value>
 struct RowRange<CsrRows<Value>> {
     CsrRows<Value> rows;
-    const std::int64_t *index;
-    std::int64_t first, n_rows;
+    const Index *index;
+    Index first, n_rows;
 
-    RowRange(const CsrRows<Value> &r, Order order, std::int64_t begin, std::int64_t n)
+    RowRange(const CsrRows<Value> &r, Order order, Index begin, Index n)
         : rows(r), index(order.empty() ? nullptr : order.data() + begin), first(begin), n_rows(n) {}
 
-    std::int64_t row(std::int64_t t) const { return index ? index[t] : first + t; }
+    Index row(Index t) const { return index ? index[t] : first + t; }
 
     void dot(const double *w, double *out) const {
-        for (std::int64_t t = 0; t < n_rows; ++t) {
+        for (Index t = 0; t < n_rows; ++t) {
             double sum = 0;
-            for_each_entry(rows, row(t), [&](std::int64_t c, double x) { sum += x * w[c]; });
+            for_each_entry(rows, row(t), [&](Index c, double x) { sum += x * w[c]; });
             out[t] = sum;
         }
     }
     void add(const double *a, double *total) const {
-        for (std::int64_t t = 0; t < n_rows; ++t)
-            if (a[t] != 0.0) for_each_entry(rows, row(t), [&](std::int64_t c, double x) { total[c] += a[t] * x; });
+        for (Index t = 0; t < n_rows; ++t)
+            if (a[t] != 0.0) for_each_entry(rows, row(t), [&](Index c, double x) {
+                total[c] += a[t] * x;
+            });
     }
     // Sparse rows gain nothing from narrow sums.
     void add_cached(const double *a, double *total) const { add(a, total); }
     template <class T>
-    void unpack(std::int64_t t, T *out) const { unpack(t, 0, rows.n_columns, out); }
+    void unpack(Index t, T *out) const { unpack(t, 0, rows.n_columns, out); }
     template <class T>
-    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
+    void unpack(Index t, Index begin, Index end, T *out) const {
         std::fill(out, out + (end - begin), T(0));
-        for_each_entry(rows, row(t), [&](std::int64_t c, Value x) {
+        for_each_entry(rows, row(t), [&](Index c, Value x) {
             if (c >= begin && c < end) out[c - begin] += T(x);
         });
     }
 };
 
-/// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and saves float32
-/// from large offsets.
+/// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and
+/// saves float32 from large offsets.
 template <class Storage>
 class CenteredRows {
     using Real = typename Storage::value_type;
 
 public:
-    CenteredRows(const Storage &storage, Order order, std::int64_t first, std::int64_t n)
+    CenteredRows(const Storage &storage, Order order, Index first, Index n)
         : range_(storage, order, first, n), mean_(storage.n_columns) {
         const std::vector<double> share(n, 1.0 / double(n));
         range_.add(share.data(), mean_.data());
     }
     /// Columns [begin, end) of row t.
-    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, Real *out) const {
-        const std::int64_t known = std::min(end, std::int64_t(mean_.size()));
+    void unpack(Index t, Index begin, Index end, Real *out) const {
+        const Index known = std::min(end, Index(mean_.size()));
         range_.unpack(t, begin, known, out);
-        for (std::int64_t c = begin; c < known; ++c) out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
+        for (Index c = begin; c < known; ++c)
+            out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
         std::fill(out + (known - begin), out + (end - begin), Real(0));
     }
 
@@ -157,13 +161,13 @@ private:
     std::vector<double> mean_;
 };
 
-/// Σ a bᵀ of pairs of padded rows, on and above the diagonal, gathered in blocks for add_cross_product. Of b only
-/// columns [first, last) may be given at a time.
+/// Σ a bᵀ of pairs of padded rows, on and above the diagonal, gathered in blocks for
+/// add_cross_product. Of b only columns [first, last) may be given at a time.
 template <class Real>
 class CrossProduct {
 public:
     /// `sum` is side × side, or empty until something is added.
-    CrossProduct(std::vector<double> &sum, std::int64_t side, std::int64_t block_rows = 96)
+    CrossProduct(std::vector<double> &sum, Index side, Index block_rows = 96)
         : sum_(sum), side_(side), block_rows_(block_rows), last_(side) {}
 
     /// The next pair, to be filled; all zeros where a block is cleared.
@@ -181,10 +185,11 @@ public:
     }
     void flush() {
         if (filled_ > 0)
-            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(), sum_.data());
+            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(),
+                                                sum_.data());
         filled_ = 0;
     }
-    void set_columns(std::int64_t first, std::int64_t last) {
+    void set_columns(Index first, Index last) {
         flush();
         first_ = first;
         last_ = last;
@@ -197,7 +202,7 @@ public:
 
 private:
     std::vector<double> &sum_;
-    std::int64_t side_, block_rows_, filled_ = 0, first_ = 0, last_;
+    Index side_, block_rows_, filled_ = 0, first_ = 0, last_;
     std::vector<Real> a_, b_;
 };
 

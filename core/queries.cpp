@@ -1,60 +1,54 @@
 #include "queries.hpp"
 
-#include <array>
-#include <bit>
-#include <limits>
-#include <stdexcept>
-
 #include "hash_index.hpp"
-#include "parallel.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
 namespace {
 
 /// Below this many rows a query is not worth more than one thread.
-constexpr std::int64_t min_parallel_sort = 1 << 16;
+constexpr Index min_parallel_sort = 1 << 16;
 
 /// The labels of one query as seen by position.
 struct QueryLabels {
     const double *labels;
-    const std::int64_t *order;  // null: positions are rows
-    double operator()(std::int64_t t) const { return labels[order ? order[t] : t]; }
+    const Index *order;  // null: positions are rows
+    double operator()(Index t) const { return labels[order ? order[t] : t]; }
 };
 
-std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int64_t end,
+std::int32_t rank_by_sort(const QueryLabels &label, Index begin, Index end,
                           std::int32_t *levels, int n_threads) {
-    const std::int64_t n = end - begin;
+    const Index n = end - begin;
     if (n > std::numeric_limits<std::int32_t>::max())
         throw std::invalid_argument("a query has more than 2147483647 rows");
     std::vector<double> labels(n);
-    for (std::int64_t i = 0; i < n; ++i) labels[i] = label(begin + i);
+    for (Index i = 0; i < n; ++i) labels[i] = label(begin + i);
     std::vector<std::int32_t> order(n);
     SortScratch scratch;
-    if (n_threads > 1 && n >= min_parallel_sort) sort_scores_parallel(labels.data(), n, order.data(), n_threads);
+    if (n_threads > 1 && n >= min_parallel_sort)
+        sort_scores_parallel(labels.data(), n, order.data(), n_threads);
     else sort_scores(labels.data(), n, nullptr, order.data(), scratch);
     std::int32_t level = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
+    for (Index k = 0; k < n; ++k) {
         if (k > 0 && labels[order[k - 1]] < labels[order[k]]) ++level;
         levels[begin + order[k]] = level;
     }
     return n > 0 ? level + 1 : 0;
 }
 
-/// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades are
-/// such numbers.
+/// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades
+/// are such numbers.
 int grade_of(double label) {
     if (!(label >= 0.0 && label < 64.0)) return -1;
     const int grade = int(label);
     return double(grade) == label ? grade : -1;
 }
 
-/// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0 if
-/// some label is no grade.
-std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int64_t end,
-                         std::int32_t *levels) {
+/// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0
+/// if some label is no grade.
+std::int32_t rank_grades(const QueryLabels &label, Index begin, Index end, std::int32_t *levels) {
     std::uint64_t present = 0;
-    for (std::int64_t t = begin; t < end; ++t) {
+    for (Index t = begin; t < end; ++t) {
         const int grade = grade_of(label(t));
         if (grade < 0) return 0;
         present |= std::uint64_t(1) << grade;
@@ -64,11 +58,11 @@ std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int6
     std::int32_t n_levels = 0;
     for (std::uint64_t left = present; left != 0; left &= left - 1)
         level[std::countr_zero(left)] = n_levels++;
-    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[levels[t]];
+    for (Index t = begin; t < end; ++t) levels[t] = level[levels[t]];
     return n_levels;
 }
 
-std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64_t end,
+std::int32_t rank_query(const QueryLabels &label, Index begin, Index end,
                         std::int32_t *levels, int n_threads) {
     const std::int32_t n_levels = rank_grades(label, begin, end, levels);
     return n_levels > 0 ? n_levels : rank_by_sort(label, begin, end, levels, n_threads);
@@ -77,23 +71,23 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
 }  // namespace
 
 // Only the id of a new run is looked up, so contiguous queries cost one look a query, not a row.
-Codes factorize(std::span<const std::int64_t> ids) {
+Codes factorize(Integers ids) {
     Codes result;
     result.codes.resize(ids.size());
-    std::vector<std::int64_t> known;  // ids by code
+    std::vector<Index> known;  // ids by code
     HashIndex<std::uint64_t> index;
-    const auto hash_of = [&](std::int64_t code) { return mixed_hash(std::uint64_t(known[code])); };
-    std::int64_t code = 0;
+    const auto hash_of = [&](Index code) { return mixed_hash(std::uint64_t(known[code])); };
+    Index code = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i == 0 || ids[i] != ids[i - 1]) {
             const std::uint64_t hash = mixed_hash(std::uint64_t(ids[i]));
-            code = index.find(hash, [&](std::int64_t c) { return known[c] == ids[i]; });
+            code = index.find(hash, [&](Index c) { return known[c] == ids[i]; });
             if (code < 0) {
-                code = std::int64_t(known.size());
+                code = Index(known.size());
                 index.reserve(hash_of);
                 index.insert(hash);
                 known.push_back(ids[i]);
-                result.first.push_back(std::int64_t(i));
+                result.first.push_back(Index(i));
             }
         }
         result.codes[i] = code;
@@ -101,58 +95,53 @@ Codes factorize(std::span<const std::int64_t> ids) {
     return result;
 }
 
-Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries) {
-    std::int64_t previous = 0;
+Grouping group_rows(Integers codes, Index n_queries) {
+    Index previous = 0;
     bool is_identity = true;
-    for (const std::int64_t code : codes) {
+    for (const Index code : codes) {
         if (code < 0 || code >= n_queries)
             throw std::invalid_argument("a query code is out of range");
         is_identity &= code >= previous;
         previous = code;
     }
-    std::vector<std::int64_t> order(is_identity ? 0 : codes.size());
-    std::vector<std::int64_t> offsets = counting_sort(
-        std::int64_t(codes.size()), n_queries, [&](std::int64_t i) { return codes[i]; },
-        [&](std::int64_t i, std::int64_t place) {
+    std::vector<Index> order(is_identity ? 0 : codes.size());
+    std::vector<Index> offsets = counting_sort( Index(codes.size()), n_queries,
+        [&](Index i) { return codes[i]; }, [&](Index i, Index place) {
             if (!is_identity) order[place] = i;
         });
     return {std::move(order), std::move(offsets), is_identity};
 }
 
-Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,
-                   std::span<const std::int64_t> order, int n_threads) {
-    const auto n_queries = std::int64_t(offsets.size()) - 1;
-    Levels result{std::vector<std::int32_t>(labels.size()), std::vector<std::int32_t>(n_queries)};
+RankedLevels rank_levels(Doubles labels, Integers offsets, Integers order, int n_threads) {
+    const auto n_queries = Index(offsets.size()) - 1;
+    RankedLevels result{std::vector<std::int32_t>(labels.size()),
+                        std::vector<std::int32_t>(n_queries)};
     const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
-    const auto is_giant = [&](std::int64_t q) {
+    const auto is_giant = [&](Index q) {
         return n_threads > 1 && offsets[q + 1] - offsets[q] >= min_parallel_sort;
     };
-    const auto rank = [&](std::int64_t q, int threads) {
+    const auto rank = [&](Index q, int threads) {
         result.n_levels[q] =
             rank_query(label, offsets[q], offsets[q + 1], result.levels.data(), threads);
     };
     // Giant queries one after the other with all threads, the others side by side.
-    for (std::int64_t q = 0; q < n_queries; ++q)
+    for (Index q = 0; q < n_queries; ++q)
         if (is_giant(q)) rank(q, n_threads);
-    const auto bounds = cut_queries(offsets);
-    parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
-        for (std::int64_t q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
-            if (!is_giant(q)) rank(q, 1);
+    for_each_query<std::monostate>(offsets, n_threads, [&](Index q, std::monostate) {
+        if (!is_giant(q)) rank(q, 1);
     });
     return result;
 }
 
-std::vector<std::int64_t> count_pairs(std::span<const std::int32_t> levels,
-                                      std::span<const std::int64_t> offsets,
-                                      std::span<const std::int32_t> n_levels) {
-    std::vector<std::int64_t> pairs(n_levels.size());
-    std::vector<std::int64_t> rows_in;
-    for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        rows_in.assign(n_levels[q], 0);
-        for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t) ++rows_in[levels[t]];
+std::vector<Index> count_pairs(const Queries &queries) {
+    std::vector<Index> pairs(queries.n_queries()), rows_in;
+    for (Index q = 0; q < queries.n_queries(); ++q) {
+        rows_in.assign(queries.n_levels[q], 0);
+        for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t)
+            ++rows_in[queries.levels[t]];
         // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
-        std::int64_t below = 0;
-        for (const std::int64_t n : rows_in) {
+        Index below = 0;
+        for (const Index n : rows_in) {
             pairs[q] += n * below;
             below += n;
         }

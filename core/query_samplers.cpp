@@ -1,21 +1,8 @@
 #include "pair_sampler.hpp"
 
-#include <numeric>
-
-#include "queries.hpp"
-
 namespace linrank {
 
 namespace {
-
-/// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
-/// where each level starts, and the end.
-std::vector<std::int64_t> sort_by_level(const LeveledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
-    const std::int64_t begin = queries.offsets[q];
-    return counting_sort(std::int64_t(out.size()), queries.n_levels[q],
-                         [&](std::int64_t i) { return queries.levels[begin + i]; },
-                         [&](std::int64_t i, std::int64_t place) { out[place] = begin + i; });
-}
 
 /// Elements added one by one to an array of known capacity; what is not used is never touched.
 template <class T>
@@ -33,89 +20,31 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-void to_rows(const LeveledQueries &queries, std::span<std::int64_t> positions) {
-    if (queries.order.empty()) return;
-    for (std::int64_t &t : positions) t = queries.order[t];
+/// Writes the positions of query q to `out` in the order of their levels, within a level as they
+/// came; returns where each level starts, and the end.
+std::vector<Index> sort_by_level(const Queries &queries, Index q, std::span<Index> out) {
+    const Index begin = queries.begin(q);
+    return counting_sort(queries.length(q), queries.n_levels[q],
+                         [&](Index i) { return queries.levels[begin + i]; },
+                         [&](Index i, Index place) { out[place] = begin + i; });
 }
 
-std::size_t length(const LeveledQueries &queries, std::size_t q) {
-    return std::size_t(queries.offsets[q + 1] - queries.offsets[q]);
-}
-
-std::size_t total_levels(const LeveledQueries &queries) {
-    std::size_t total = 0;
-    for (const std::int32_t n : queries.n_levels) total += std::size_t(n);
-    return total;
-}
-
-bool takes_part(const LeveledQueries &queries, std::span<const double> query_weight, std::size_t q) {
-    return queries.n_levels[q] > 1 && query_weight[q] > 0.0;
-}
-
-// ---- cells ------------------------------------------------------------------------------------
-
-/// The cells of all queries, as they are gathered; `copies` of every row.
-struct GatheredCells {
-    GatheredCells(const LeveledQueries &queries, std::size_t copies)
-        : rows(copies * queries.levels.size()), cells(total_levels(queries)), weights(total_levels(queries)) {}
-    Filled<std::int64_t> rows;
-    Filled<Cell> cells;
-    Filled<double> weights;
-
-    Cells view() const { return {rows.view(), cells.view(), weights.view()}; }
-
-    /// Levels that no row of the query is in make no cell, nor do weights that vanish.
-    void add_cell(const Cell &cell, double weight) {
-        if (cell.n_winners == 0 || cell.n_losers == 0 || !(weight > 0.0)) return;
-        cells.add(cell);
-        weights.add(weight);
+/// Positions become rows; one more than the largest.
+Index to_rows(const Queries &queries, Filled<Index> &positions) {
+    Index n_rows = 0;
+    for (std::size_t t = 0; t < positions.n; ++t) {
+        positions.array[t] = queries.row(positions.array[t]);
+        n_rows = std::max(n_rows, positions.array[t] + 1);
     }
-};
-
-std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight) {
-    GatheredCells out(queries, 1);
-    for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
-        if (!takes_part(queries, query_weight, q)) continue;
-        const auto first = std::int64_t(out.rows.n);
-        const std::span<std::int64_t> rows = out.rows.extend(length(queries, q));
-        const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
-        to_rows(queries, rows);
-        for (std::size_t r = 1; r + 1 < starts.size(); ++r) {
-            const std::int64_t below = starts[r], n = starts[r + 1] - below;
-            out.add_cell({first + below, n, first, below}, query_weight[q] * (double(n) * double(below)));
-        }
-    }
-    return make_cell_sampler(out.view());
+    return n_rows;
 }
 
-/// With weights every row is there twice: among the losers, whose sums run over the whole query so that any
-/// prefix may be drawn from, and among the winners, whose sums start anew with each level.
-std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight,
-                                        std::span<const double> row_weight) {
-    GatheredCells out(queries, 2);
-    Filled<double> weights(2 * queries.levels.size());
-    std::vector<std::int64_t> restarts;
-    for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
-        if (!takes_part(queries, query_weight, q)) continue;
-        const auto losers = std::int64_t(out.rows.n), winners = losers + std::int64_t(length(queries, q));
-        const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
-        const std::vector<std::int64_t> starts = sort_by_level(queries, q, first);
-        const std::span<double> u = weights.extend(first.size());
-        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[first[t]];
-        to_rows(queries, first);
-        std::copy(first.begin(), first.end(), out.rows.extend(first.size()).begin());
-        std::copy(u.begin(), u.end(), weights.extend(u.size()).begin());
-        restarts.push_back(losers);
-        double below = 0.0;  // Σ u of the levels so far
-        for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
-            const std::int64_t start = starts[r], n = starts[r + 1] - start;
-            const double here = std::accumulate(u.begin() + start, u.begin() + start + n, 0.0);
-            restarts.push_back(winners + start);
-            out.add_cell({winners + start, n, losers, start}, query_weight[q] * (here * below));
-            below += here;
-        }
-    }
-    return make_cell_sampler(out.view(), {weights.view(), restarts});
+std::size_t total_levels(const Queries &queries) {
+    return std::accumulate(queries.n_levels.begin(), queries.n_levels.end(), std::size_t(0));
+}
+
+bool takes_part(const Queries &queries, Index q) {
+    return queries.has_pairs(q) && queries.c(q) > 0.0;
 }
 
 // ---- the sampler of the paper -----------------------------------------------------------------
@@ -128,26 +57,25 @@ struct PendingPair {
 
 class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPair> {
   public:
-    QueryLevelSampler(const LeveledQueries &queries, std::span<const double> query_weight)
+    explicit QueryLevelSampler(const Queries &queries)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
         std::vector<double> weights;
-        for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
-            if (!takes_part(queries, query_weight, q)) continue;
-            const auto first = std::int64_t(rows_.n);
-            const std::span<std::int64_t> rows = rows_.extend(length(queries, q));
-            const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
-            to_rows(queries, rows);
-            if (std::adjacent_find(starts.begin(), starts.end()) != starts.end())
+        for (Index q = 0; q < queries.n_queries(); ++q) {
+            if (!takes_part(queries, q)) continue;
+            const auto first = Index(rows_.n);
+            const std::vector<Index> starts = sort_by_level(queries, q,
+                                                            rows_.extend(queries.length(q)));
+            if (std::ranges::adjacent_find(starts) != starts.end())
                 throw std::invalid_argument("a level has no rows to draw from");
-            weights.push_back(query_weight[q]);
+            weights.push_back(queries.c(q));
             queries_.push_back({starts_.n, std::uint64_t(queries.n_levels[q])});
-            for (const std::int64_t start : starts) starts_.add(first + start);
+            for (const Index start : starts) starts_.add(first + start);
         }
         table_ = alias_slots(weights);
-        n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
+        n_rows_ = to_rows(queries, rows_);
     }
 
-    std::int64_t row(std::uint64_t place) const { return rows_.array[place]; }
+    Index row(std::uint64_t place) const { return rows_.array[place]; }
     void find_places(Random &random, std::span<PendingPair> pending) const {
         for (PendingPair &pair : pending) {
             pair.query = AliasDraw::from(random.next(), table_.size());
@@ -174,8 +102,8 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
         std::uint64_t first_start, n_levels;
     };
 
-    /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the low
-    /// half gives one of the k - 1 others.
+    /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the
+    /// low half gives one of the k - 1 others.
     void choose_levels(PendingPair &pair) const {
         const AliasSlot &slot = table_[pair.query.slot];
         const Query &query = queries_[pair.query.choose(slot.threshold, slot.alias)];
@@ -187,34 +115,35 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
     }
 
     std::uint64_t place(std::uint64_t level, std::uint64_t bits) const {
-        const std::int64_t *start = &starts_.array[level];
+        const Index *start = &starts_.array[level];
         return std::uint64_t(start[0]) + scaled(bits, std::uint64_t(start[1] - start[0]));
     }
 
     PageArray<AliasSlot> table_;
     std::vector<Query> queries_;
-    Filled<std::int64_t> rows_, starts_;
+    Filled<Index> rows_, starts_;
 };
 
 // ---- without an index -------------------------------------------------------------------------
 
 class RejectionSampler final : public PairSampler {
   public:
-    RejectionSampler(const LeveledQueries &queries, std::span<const bool> keep)
+    explicit RejectionSampler(const Queries &queries)
         : places_(queries.levels.size()), rows_(queries.levels.size()) {
         if (queries.n_levels.size() > std::numeric_limits<std::uint32_t>::max())
             throw std::invalid_argument("sampling by rejection knows at most 2^32 - 1 queries");
         bool has_pairs = false;
-        for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
-            if (!keep.empty() && !keep[q]) continue;
-            for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
+        for (Index q = 0; q < queries.n_queries(); ++q) {
+            if (!(queries.c(q) > 0.0)) continue;
+            for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t) {
                 places_.add({std::uint32_t(q), queries.levels[t]});
-                rows_.add(row_at(queries.order, t));
-                has_pairs |= queries.levels[t] != queries.levels[queries.offsets[q]];
+                rows_.add(t);
+                has_pairs |= queries.levels[t] != queries.levels[queries.begin(q)];
             }
         }
-        if (!has_pairs) throw std::invalid_argument("no query has two levels, so no draw would be accepted");
-        n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
+        if (!has_pairs)
+            throw std::invalid_argument("no query has two levels, so no draw would be accepted");
+        n_rows_ = to_rows(queries, rows_);
     }
 
     void draw(Random &random, std::span<RowPair> out) const override {
@@ -229,7 +158,7 @@ class RejectionSampler final : public PairSampler {
             pair = {rows_.array[a], rows_.array[b]};
         }
     }
-    std::int64_t n_rows() const override { return n_rows_; }
+    Index n_rows() const override { return n_rows_; }
 
   private:
     struct Place {
@@ -237,26 +166,66 @@ class RejectionSampler final : public PairSampler {
         std::int32_t level;
     };
     Filled<Place> places_;
-    Filled<std::int64_t> rows_;
-    std::int64_t n_rows_;
+    Filled<Index> rows_;
+    Index n_rows_;
 };
 
 }  // namespace
 
-std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries,
-                                                std::span<const double> query_weight,
-                                                std::span<const double> row_weight) {
-    return row_weight.empty() ? sampler_of(queries, query_weight) : sampler_of(queries, query_weight, row_weight);
+std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
+    // With weights every row is there twice: among the losers, whose sums run over the whole query
+    // so that any prefix may be drawn from, and among the winners, whose sums start anew with each
+    // level.
+    const bool is_weighted = !queries.row_weight.empty();
+    const std::size_t n_rows = (is_weighted ? 2 : 1) * queries.levels.size();
+    Filled<Index> rows(n_rows);
+    Filled<double> weights(is_weighted ? n_rows : 0), cell_weights(total_levels(queries));
+    Filled<Cell> cells(cell_weights.array.size());
+    std::vector<Index> restarts;
+    for (Index q = 0; q < queries.n_queries(); ++q) {
+        if (!takes_part(queries, q)) continue;
+        const Index losers = Index(rows.n), winners = is_weighted ? losers + queries.length(q)
+            : losers;
+        const std::span<Index> sorted = rows.extend(queries.length(q));
+        const std::vector<Index> starts = sort_by_level(queries, q, sorted);
+        if (is_weighted) {
+            const std::span<double> u = weights.extend(sorted.size());
+            std::ranges::transform(sorted, u.begin(), [&](Index t) {
+                return queries.row_weight[t];
+            });
+            std::ranges::copy(sorted, rows.extend(sorted.size()).begin());
+            std::ranges::copy(u, weights.extend(u.size()).begin());
+            restarts.push_back(losers);
+        }
+        double below = 0.0;  // Σ u of the levels so far
+        for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
+            const Cell cell{winners + starts[r], starts[r + 1] - starts[r], losers, starts[r]};
+            double here = double(cell.n_winners);
+            if (is_weighted) {
+                const double *u = weights.array.data() + cell.winner_first;
+                here = std::accumulate(u, u + cell.n_winners, 0.0);
+                restarts.push_back(cell.winner_first);
+            }
+            const double weight = queries.c(q) * (here * below);
+            below += here;
+            // Levels that no row is in make no cell, nor do weights that vanish.
+            if (cell.n_winners == 0 || cell.n_losers == 0 || !(weight > 0.0)) continue;
+            cells.add(cell);
+            cell_weights.add(weight);
+        }
+    }
+    to_rows(queries, rows);
+    const Cells all{rows.view(), cells.view(), cell_weights.view()};
+    return is_weighted ? make_cell_sampler(all, {weights.view(), restarts})
+        : make_cell_sampler(all);
 }
 
-std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
-                                                      std::span<const double> query_weight) {
-    return std::make_unique<QueryLevelSampler>(queries, query_weight);
+std::unique_ptr<PairSampler> make_query_level_sampler(const Queries &queries) {
+    return std::make_unique<QueryLevelSampler>(queries);
 }
 
-std::unique_ptr<PairSampler> make_rejection_sampler(const LeveledQueries &queries,
-                                                    std::span<const bool> keep) {
-    return std::make_unique<RejectionSampler>(queries, keep);
+std::unique_ptr<PairSampler> make_rejection_sampler(const Queries &queries) {
+    return std::make_unique<RejectionSampler>(queries);
 }
 
 }  // namespace linrank

@@ -1,7 +1,6 @@
 // Random numbers: one stream a fit, the same on every machine.
 #pragma once
-#include <array>
-#include <cstdint>
+#include "basics.hpp"
 
 namespace linrank {
 

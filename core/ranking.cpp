@@ -1,26 +1,17 @@
 #include "ranking.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-#include <stdexcept>
-
-#include "parallel.hpp"
-
 namespace linrank {
 namespace {
 
-std::int32_t size_of(const QueryView &queries, std::int64_t q) {
-    const auto at = std::size_t(q);
-    const std::int64_t size = queries.offsets[at + 1] - queries.offsets[at];
-    if (size > std::numeric_limits<std::int32_t>::max())
+std::int32_t size_of(const Queries &queries, Index q) {
+    if (queries.length(q) > std::numeric_limits<std::int32_t>::max())
         throw std::invalid_argument("a query has more than 2147483647 rows");
-    return std::int32_t(size);
+    return std::int32_t(queries.length(q));
 }
 
 /// The places of `n` positions from `begin` on, by descending score; equal scores keep their order.
-void sort_places(const QueryView &queries, std::span<const double> scores, std::int64_t begin,
-                 std::int32_t n, RankScratch &scratch) {
+void sort_places(const Queries &queries, Doubles scores, Index begin, std::int32_t n,
+                 RankScratch &scratch) {
     scratch.negative.resize(n);
     scratch.order.resize(n);
     for (std::int32_t i = 0; i < n; ++i) scratch.negative[i] = -scores[queries.row(begin + i)];
@@ -28,38 +19,34 @@ void sort_places(const QueryView &queries, std::span<const double> scores, std::
 }
 
 /// The places [first, last) of equal scores, by the rule for ties.
-void break_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t *first, std::int32_t *last) {
-    const auto level = [&](std::int32_t place) { return in.levels[begin + place]; };
+void break_ties(const RankInput &in, Index begin, Ties ties, std::int32_t *first,
+                std::int32_t *last) {
     const auto id = [&](std::int32_t place) {
-        const std::int64_t row = in.queries.row(begin + place);
+        const Index row = in.row(begin + place);
         return in.docid.empty() ? row : in.docid[row];
     };
+    const auto level = [&](std::int32_t place) { return in.levels[begin + place]; };
     // The places ascend, so that a stable sort leaves ties of ties in the order of the input.
-    if (ties == Ties::pessimistic)
-        std::stable_sort(first, last, [&](std::int32_t a, std::int32_t b) { return level(a) < level(b); });
-    if (ties == Ties::docid)
-        std::stable_sort(first, last, [&](std::int32_t a, std::int32_t b) { return id(a) > id(b); });
+    if (ties == Ties::pessimistic) std::ranges::stable_sort(first, last, {}, level);
+    if (ties == Ties::docid) std::ranges::stable_sort(first, last, std::greater(), id);
 }
 
-void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, RankedQuery &out) {
-    const auto k = std::size_t(in.n_levels[q]);
-    out.label.assign(k, 0.0);
-    out.n_at.assign(k, 0);
-    for (std::int64_t t = begin; t < begin + out.n_rows(); ++t) {
-        const auto level = std::size_t(in.levels[t]);
-        out.label[level] = in.labels[in.queries.row(t)];
-        ++out.n_at[level];
+void fill_levels(const RankInput &in, Index q, RankedQuery &out) {
+    out.label.assign(in.n_levels[q], 0.0);
+    out.n_at.assign(in.n_levels[q], 0);
+    for (Index t = in.begin(q); t < in.begin(q + 1); ++t) {
+        out.label[in.levels[t]] = in.labels[in.row(t)];
+        ++out.n_at[in.levels[t]];
     }
 }
 
 }  // namespace
 
-void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scratch,
-                RankedQuery &out) {
-    const std::int64_t begin = in.queries.offsets[q];
-    const std::int32_t n_rows = size_of(in.queries, q);
+void rank_query(const RankInput &in, Index q, Ties ties, RankScratch &scratch, RankedQuery &out) {
+    const Index begin = in.begin(q);
+    const std::int32_t n_rows = size_of(in, q);
     const std::int32_t n = in.n_ranked.empty() ? n_rows : std::int32_t(in.n_ranked[q]);
-    sort_places(in.queries, in.scores, begin, n, scratch);
+    sort_places(in, in.scores, begin, n, scratch);
     std::int32_t *order = scratch.order.data();
     const auto score = [&](std::int32_t rank) { return scratch.negative[order[rank]]; };
 
@@ -84,21 +71,18 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
         out.score_end.push_back(n_rows);
         out.open_end.push_back(n_rows);
     }
-    fill_levels(in, q, begin, out);
+    fill_levels(in, q, out);
 }
 
-void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
-                          std::span<std::int64_t> ranks) {
-    const std::vector<std::int64_t> cuts = cut_queries(queries.offsets);
-    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
-        RankScratch scratch;
-        for (std::int64_t q = cuts[chunk]; q < cuts[chunk + 1]; ++q) {
-            const std::int64_t begin = queries.offsets[q];
-            const std::int32_t n = size_of(queries, q);
-            sort_places(queries, scores, begin, n, scratch);
-            for (std::int32_t i = 0; i < n; ++i) ranks[queries.row(begin + scratch.order[i])] = i + 1;
-        }
+std::vector<Index> ranks_within_queries(const Queries &queries, Doubles scores, int n_threads) {
+    std::vector<Index> ranks(scores.size());
+    for_each_query<RankScratch>(queries.offsets, n_threads, [&](Index q, RankScratch &scratch) {
+        const std::int32_t n = size_of(queries, q);
+        sort_places(queries, scores, queries.begin(q), n, scratch);
+        for (std::int32_t i = 0; i < n; ++i)
+            ranks[queries.row(queries.begin(q) + scratch.order[i])] = i + 1;
     });
+    return ranks;
 }
 
 }  // namespace linrank

@@ -1,7 +1,7 @@
 // One query put in the order of its scores: the sort that all measures share.
 #pragma once
 
-#include "rows.hpp"
+#include "queries.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
@@ -14,19 +14,8 @@ enum class Ties {
     docid,        // the row with the larger document id (trec_eval)
 };
 
-/// Queries as positions: query q is positions [offsets[q], offsets[q+1]), and position t is row
-/// order[t], or row t when `order` is empty.
-struct QueryView {
-    std::span<const std::int64_t> offsets;
-    std::span<const std::int64_t> order;
-
-    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t row(std::int64_t t) const { return row_at(order, t); }
-};
-
-/// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
-/// group of equal scores: they count among the rows to be found and have no rank.
+/// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as
+/// one group of equal scores: they count among the rows to be found and have no rank.
 struct RankedQuery {
     std::vector<std::int32_t> level;      // level by rank
     std::vector<std::int32_t> score_end;  // ends of the groups of equal scores, ascending
@@ -42,30 +31,26 @@ struct RankedQuery {
 
 /// Memory of a ranking, kept between queries.
 struct RankScratch {
-    std::vector<double> negative;     // scores by place in the query: ascending numbers are descending scores
+    // scores by place in the query: ascending numbers are descending scores
+    std::vector<double> negative;
     std::vector<std::int32_t> order;  // places by rank
     SortScratch sort;
 };
 
-/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No score
-/// is NaN.
-struct RankInput {
-    QueryView queries;
-    std::span<const double> labels;
-    std::span<const double> scores;
-    std::span<const std::int32_t> levels;
-    std::span<const std::int32_t> n_levels;
-    std::span<const std::int64_t> docid;  // rank of the document id; empty: the row number is the id
+/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No
+/// score is NaN.
+struct RankInput : Queries {
+    Doubles labels = {};
+    Doubles scores = {};
+    Integers docid = {};  // rank of the document id; empty: the row number is the id
     // Of each query, how many of its positions, from the first on, are on the list; empty: all.
-    std::span<const std::int64_t> n_ranked = {};
+    Integers n_ranked = {};
 };
 
 /// Puts query q into `out`.
-void rank_query(const RankInput &input, std::int64_t q, Ties ties, RankScratch &scratch,
-                RankedQuery &out);
+void rank_query(const RankInput &input, Index q, Ties ties, RankScratch &scratch, RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
-void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
-                          std::span<std::int64_t> ranks);
+std::vector<Index> ranks_within_queries(const Queries &queries, Doubles scores, int n_threads);
 
 }  // namespace linrank

@@ -1,11 +1,6 @@
 // How rows are stored: all that a kernel may know of storage.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <utility>
-#include <variant>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank {
 
@@ -14,82 +9,99 @@ template <class Value>
 struct DenseRows {
     using value_type = Value;
     const Value *values;
-    std::int64_t stride;
-    std::int64_t n_rows;
-    std::int64_t n_columns;
+    Index stride;
+    Index n_rows;
+    Index n_columns;
 };
 
-/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]). 32 bits are enough for a column:
-/// the weights of 2^31 of them would take 16 GB.
+/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]). 32 bits are enough
+/// for a column: the weights of 2^31 of them would take 16 GB.
 template <class Value>
 struct CsrRows {
     using value_type = Value;
     const Value *values;
     const std::int32_t *columns;
-    const std::int64_t *offsets;
-    std::int64_t n_rows;
-    std::int64_t n_columns;
+    const Index *offsets;
+    Index n_rows;
+    Index n_columns;
 };
 
 using Rows = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float>, CsrRows<double>>;
 
-inline std::int64_t n_rows(const Rows &rows) {
+inline Index n_rows(const Rows &rows) {
     return std::visit([](const auto &r) { return r.n_rows; }, rows);
 }
-inline std::int64_t n_columns(const Rows &rows) {
+inline Index n_columns(const Rows &rows) {
     return std::visit([](const auto &r) { return r.n_columns; }, rows);
 }
 
 /// Numbers that are stored, and how many of them lie before those of row i; of a dense matrix all.
 template <class Value>
-std::int64_t n_entries(const DenseRows<Value> &rows) { return rows.n_rows * rows.n_columns; }
+Index n_entries(const DenseRows<Value> &rows) { return rows.n_rows * rows.n_columns; }
 template <class Value>
-std::int64_t n_entries(const CsrRows<Value> &rows) { return rows.offsets[rows.n_rows]; }
-inline std::int64_t n_entries(const Rows &rows) {
+Index n_entries(const CsrRows<Value> &rows) { return rows.offsets[rows.n_rows]; }
+inline Index n_entries(const Rows &rows) {
     return std::visit([](const auto &r) { return n_entries(r); }, rows);
 }
 template <class Value>
-std::int64_t first_entry(const DenseRows<Value> &rows, std::int64_t i) { return i * rows.n_columns; }
+Index first_entry(const DenseRows<Value> &rows, Index i) { return i * rows.n_columns; }
 template <class Value>
-std::int64_t first_entry(const CsrRows<Value> &rows, std::int64_t i) { return rows.offsets[i]; }
+Index first_entry(const CsrRows<Value> &rows, Index i) { return rows.offsets[i]; }
 
 /// Numbers of the type of a matrix.
 using Values = std::variant<std::vector<float>, std::vector<double>>;
 
-/// Calls visit(column, value) for the entries of row i that are stored, in the order in which they are.
+/// Calls visit(column, value) for the entries of row i that are stored, in the order in which they
+/// are.
 template <class Value, class Visit>
-void for_each_entry(const DenseRows<Value> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t c = 0; c < rows.n_columns; ++c) visit(c, rows.values[i * rows.stride + c]);
+void for_each_entry(const DenseRows<Value> &rows, Index i, const Visit &visit) {
+    for (Index c = 0; c < rows.n_columns; ++c) visit(c, rows.values[i * rows.stride + c]);
 }
 template <class Value, class Visit>
-void for_each_entry(const CsrRows<Value> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        visit(std::int64_t(rows.columns[k]), rows.values[k]);
+void for_each_entry(const CsrRows<Value> &rows, Index i, const Visit &visit) {
+    for (Index k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+        visit(Index(rows.columns[k]), rows.values[k]);
 }
 
 /// Position t is row order[t] of the matrix; an empty order means position = row.
-using Order = std::span<const std::int64_t>;
+using Order = Integers;
 
-inline std::int64_t row_at(Order order, std::int64_t t) { return order.empty() ? t : order[t]; }
-inline std::int64_t n_positions(const Rows &rows, Order order) {
-    return order.empty() ? n_rows(rows) : std::int64_t(order.size());
-}
+inline Index row_at(Order order, Index t) { return order.empty() ? t : order[t]; }
+
+/// The positions [first, first + n) of a matrix, all of them by default.
+struct Positions {
+    Rows rows;
+    Order order = {};
+    Index first = 0, n = order.empty() ? n_rows(rows) : std::ssize(order);
+};
 
 /// Rows of a matrix that are compared; the winner is to be ranked above the loser.
 struct RowPair {
-    std::int64_t winner, loser;
+    Index winner, loser;
 };
+
+/// Copies span order[0], then order[1], ... to `to`; span i is the elements offsets[i] to offsets[i
+/// + 1] of `from`, each of `width` bytes. All indices have been checked.
+inline void gather_spans(const std::uint8_t *from, std::size_t width, Integers offsets,
+                         Integers order, std::uint8_t *to) {
+    for (const Index i : order) {
+        const auto row = std::size_t(i);
+        const auto begin = std::size_t(offsets[row]) * width;
+        const auto n_bytes = std::size_t(offsets[row + 1] - offsets[row]) * width;
+        if (n_bytes > 0) std::memcpy(to, from + begin, n_bytes);
+        to += n_bytes;
+    }
+}
 
 // The checks that a matrix passes once, when it enters.
 
-/// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first n_checked rows are
-/// known to be: an earlier view has checked them, and nobody has changed them.
-void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
-               std::int64_t n_columns, std::int64_t n_checked);
+/// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first
+/// n_checked rows are known to be: an earlier view has checked them, and nobody has changed them.
+void check_csr(std::size_t n_values, Levels columns, Integers offsets,
+               Index n_columns, Index n_checked);
 
 /// The first NaN or infinity in row order, as (row, column).
-std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
-                                                                      int n_threads);
+std::optional<std::pair<Index, Index>> first_non_finite(const Rows &rows, int n_threads);
 
 /// Whether the columns of every row increase strictly: no duplicates, sorted. True for dense rows.
 bool columns_increase(const Rows &rows, int n_threads);

@@ -2,8 +2,8 @@
 //
 // core/simd/*.cpp is compiled once per instruction set into a namespace of its own, so one binary
 // serves every machine. Those files hold raw loops only: a standard-library template compiled there
-// with wide instructions could be picked by the linker for code that runs before the choice. What they
-// share with the rest is always inlined, for the same reason.
+// with wide instructions could be picked by the linker for code that runs before the choice. What
+// they share with the rest is always inlined, for the same reason.
 #pragma once
 
 #include "learner.hpp"
@@ -15,19 +15,19 @@ namespace linrank {
 template <class Value>
 struct DenseBlock {
     const Value *values;
-    std::int64_t stride;
-    std::int64_t n_columns;
-    const std::int64_t *index;
-    std::int64_t first;
-    std::int64_t n_rows;
-    [[gnu::always_inline]] const Value *row(std::int64_t t) const {
+    Index stride;
+    Index n_columns;
+    const Index *index;
+    Index first;
+    Index n_rows;
+    [[gnu::always_inline]] const Value *row(Index t) const {
         return values + (index ? index[t] : first + t) * stride;
     }
 };
 
-/// What the rows of a dense matrix add up to by column: with p the pivot of a column, any number, and w the
-/// weight of a row, Σ w (x - p), Σ w (x - p)² and the range over rows of positive weight, the largest |x| of the
-/// other ones; over all rows Σ x², and how many values are not 0.
+/// What the rows of a dense matrix add up to by column: with p the pivot of a column, any number,
+/// and w the weight of a row, Σ w (x - p), Σ w (x - p)² and the range over rows of positive weight,
+/// the largest |x| of the other ones; over all rows Σ x², and how many values are not 0.
 template <class Value>
 struct ColumnSums {
     const double *pivot;
@@ -38,9 +38,9 @@ struct ColumnSums {
 /// What a sweep over the pairs of one query needs. A row has an index, 0..n-1, and a place in the
 /// ascending order of scores.
 ///
-/// The row at place t violates against the preferred rows among the places before upto[t], and, where
-/// itself preferred, against the rows from place from[t] on. With inner ends (a band), the places before
-/// upto_inner[t] and those from from_inner[t] on are left out.
+/// The row at place t violates against the preferred rows among the places before upto[t], and,
+/// where itself preferred, against the rows from place from[t] on. With inner ends (a band), the
+/// places before upto_inner[t] and those from from_inner[t] on are left out.
 struct Windows {
     std::int32_t n;
     std::int32_t n_levels;
@@ -55,41 +55,50 @@ struct Windows {
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };
 
-/// Visits the places [first, last), ascending for the first windows (is_above), else descending for the second
-/// ones. When visit(t) comes, the places of its window are those for which insert(e, sign) was called with the
-/// signs 1, to put it in, and -1, to take it out of a band; the caller has put in those before `first` (or after
-/// `last`).
+/// Where the places begin that walk_windows inserts for place t by these ends; for the second
+/// windows those of the places before t come after it.
+template <bool is_above>
+[[gnu::always_inline]] inline Index first_inserted(const Windows &q, const std::int32_t *ends,
+                                                   Index t) {
+    if (is_above) return t == 0 ? 0 : ends[t - 1];
+    return t == q.n ? q.n : ends[t];
+}
+
+/// Visits the places [first, last), ascending for the first windows (is_above), else descending for
+/// the second ones. When visit(t) comes, the places of its window are those for which insert(e,
+/// sign) was called with the signs 1, to put it in, and -1, to take it out of a band; the caller
+/// has put in those before `first` (or after `last`).
 template <bool is_above, class Insert, class Visit>
-[[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, std::int64_t first, std::int64_t last,
-                                                const Insert &insert, const Visit &visit) {
-    const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner : q.from_inner;
-    const auto start = [&](const std::int32_t *ends) __attribute__((always_inline)) -> std::int64_t {
-        if (is_above) return first == 0 ? 0 : ends[first - 1];
-        return last == q.n ? q.n : ends[last];
-    };
-    const auto reach = [&](std::int64_t &next, std::int64_t end, double sign) __attribute__((always_inline)) {
+[[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, Index first,
+                                                Index last, const Insert &insert,
+                                                const Visit &visit) {
+    const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner
+        : q.from_inner;
+    const auto reach = [&](Index &next, Index end, double sign) __attribute__((always_inline)) {
         if constexpr (is_above)
             for (; next < end; ++next) insert(next, sign);
         else
             while (next > end) insert(--next, sign);
     };
-    std::int64_t inserted = start(outer), removed = is_band ? start(inner) : 0;
-    for (std::int64_t k = 0; k < last - first; ++k) {
-        const std::int64_t t = is_above ? first + k : last - 1 - k;
+    const Index begin = is_above ? first : last;
+    Index inserted = first_inserted<is_above>(q, outer, begin);
+    Index removed = is_band ? first_inserted<is_above>(q, inner, begin) : 0;
+    for (Index k = 0; k < last - first; ++k) {
+        const Index t = is_above ? first + k : last - 1 - k;
         reach(inserted, outer[t], 1.0);
         if (is_band) reach(removed, inner[t], -1.0);
         visit(t);
     }
 }
 
-/// A row and the rows that a ranking put after it. The pair of the row and of another one has the weight
-/// |gain - gain_other| · factor · weight_other · max(0, first - second_other), and its winner is the row of
-/// the larger gain.
+/// A row and the rows that a ranking put after it. The pair of the row and of another one has the
+/// weight |gain - gain_other| · factor · weight_other · max(0, first - second_other), and its
+/// winner is the row of the larger gain.
 struct SwapRow {
     double z, gain, first, factor;
 };
 struct SwapRows {
-    std::int64_t n;
+    Index n;
     const double *z, *gain, *second;
     const double *weight;  // null for ones
 };
@@ -116,13 +125,13 @@ struct RowKernels {
     void (*add_cached)(const DenseBlock<Value> &, const double *a, Value *total);
     // Adds the rows to the sums of their columns; weight[t] is that of row t, null for ones.
     void (*add_columns)(const DenseBlock<Value> &, const double *weight, const ColumnSums<Value> &);
-    // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds only these
-    // columns, and A need not be filled beyond them. On and above the diagonal; what lies below is not
-    // defined. n, first and last are multiples of 16.
-    void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+    // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds
+    // only these columns, and A need not be filled beyond them. On and above the diagonal; what
+    // lies below is not defined. n, first and last are multiples of 16.
+    void (*add_cross_product)(Index n_rows, Index n, Index first, Index last,
                               const Value *a, const Value *b, double *product);
     // y += a·x, n a multiple of 16
-    void (*axpy)(std::int64_t n, Value a, const Value *x, Value *y);
+    void (*axpy)(Index n, Value a, const Value *x, Value *y);
     DescentKernel<DenseRows<Value>> dense;
     DescentKernel<CsrRows<Value>> sparse;
 };
@@ -133,41 +142,47 @@ struct Simd {
     RowKernels<double> of_double;
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
-    // rows of lower level in its second one; v, above and below by row. The second of each takes two vectors, one
-    // after the other, which share the walk through the rows.
-    void (*prefix_table[2])(const Windows &, const double *v, double *above, double *below, double *table);
-    void (*ranked_sums[2])(const Windows &, const double *v, double *above, double *below, double *scratch);
-    // The sums below, or above, for the places [first, last), from a tree that holds what was inserted before; see
-    // sweep.cpp. Here v and the sums are by place, for a long query leaves the cache and its order is
-    // random, and the sums, times sign, are added to what is there.
-    void (*radix_sums[2])(const Windows &, const double *v, std::int64_t first, std::int64_t last,
+    // rows of lower level in its second one; v, above and below by row. The second of each takes
+    // two vectors, one after the other, which share the walk through the rows.
+    void (*prefix_table[2])(const Windows &, const double *v, double *above, double *below,
+                            double *table);
+    void (*ranked_sums[2])(const Windows &, const double *v, double *above, double *below,
+                           double *scratch);
+    // The sums below, or above, for the places [first, last), from a tree that holds what was
+    // inserted before; see sweep.cpp. Here v and the sums are by place, for a long query leaves the
+    // cache and its order is random, and the sums, times sign, are added to what is there.
+    void (*radix_sums[2])(const Windows &, const double *v, Index first, Index last,
                           double *tree, double sign, double *sums);
 
     // Σ x·y
-    double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
-    // The same as in twice the precision: off by a rounding of itself, and n² roundings of second order.
-    double (*dot_twice)(std::int64_t n, const double *x, const double *y);
+    double (*dot_vectors)(Index n, const double *x, const double *y);
+    // The same as in twice the precision: off by a rounding of itself, and n² roundings of second
+    // order.
+    double (*dot_twice)(Index n, const double *x, const double *y);
     // x[i] = e^x[i] for x[i] <= 709, to an ulp or so; 0 below -700
-    void (*exp_vector)(std::int64_t n, double *x);
+    void (*exp_vector)(Index n, double *x);
     // x[i] = x[i]^degree, n a multiple of 8
-    void (*power_vector)(std::int64_t n, int degree, double *x);
+    void (*power_vector)(Index n, int degree, double *x);
 
     // Tiles of kernel matrices. Eight rows are a panel: value c of row r is at [8c + r]. Row r of a
     // and rows 8p + k of b, n_panels panels one behind the other, give out[r·stride + 8p + k]:
     // factor · Σ_c (a - b)², or factor · Σ_c a·b + term.
-    void (*panel_distances)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
-                            const double *b, double factor, double *out, std::int64_t stride);
-    void (*panel_products)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
-                           const double *b, double factor, double term, double *out, std::int64_t stride);
+    void (*panel_distances)(Index n_columns, Index n_panels, const double *a,
+                            const double *b, double factor, double *out, Index stride);
+    void (*panel_products)(Index n_columns, Index n_panels, const double *a,
+                           const double *b, double factor, double term, double *out, Index stride);
     // sums[r] += Σ_j q[r·stride + j]·v[j], total[j] += Σ_r q[r·stride + j]·u[r], q read once
-    void (*add_symmetric)(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
+    void (*add_symmetric)(Index n_rows, Index n, const double *q, Index stride,
                           const double *u, const double *v, double *sums, double *total);
 
-    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums += theirs.
-    void (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient, SwapSums &sums);
-    // With h the curvatures of the same pairs, ω l'': out[j] += Σ h (others[j] - v); returns Σ h (v - others[j]).
-    double (*multiply_swaps)(PairLoss, const SwapRow &, const SwapRows &, double v, const double *others,
-                             double *out);
+    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums +=
+    // theirs.
+    void (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient,
+                      SwapSums &sums);
+    // With h the curvatures of the same pairs, ω l'': out[j] += Σ h (others[j] - v); returns Σ h (v
+    // - others[j]).
+    double (*multiply_swaps)(PairLoss, const SwapRow &, const SwapRows &, double v,
+                             const double *others, double *out);
     // out[j] = h
     void (*swap_curvatures)(PairLoss, const SwapRow &, const SwapRows &, double *out);
 
@@ -183,21 +198,21 @@ const Simd &simd();
 
 /// Largest number of levels that prefix_table takes.
 inline constexpr int prefix_table_levels = 8;
-/// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the second-level
-/// cache, and a tree over the levels, often far fewer, wins.
-inline constexpr std::int64_t longest_ranked = 32768;
+/// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the
+/// second-level cache, and a tree over the levels, often far fewer, wins.
+inline constexpr Index longest_ranked = 32768;
 
 /// Where the nodes of a radix-16 tree over levels lie in one array.
 ///
-/// Depth 0 has a slot for each level, depth d one for each group of 16^d levels; sixteen neighboring
-/// slots are a node. Slots of a depth are padded to whole nodes.
+/// Depth 0 has a slot for each level, depth d one for each group of 16^d levels; sixteen
+/// neighboring slots are a node. Slots of a depth are padded to whole nodes.
 struct RadixTree {
     int depth = 0;
-    std::int64_t start[8] = {};
-    std::int64_t size = 0;  // doubles in the array
+    Index start[8] = {};
+    Index size = 0;  // doubles in the array
 
-    [[gnu::always_inline]] constexpr explicit RadixTree(std::int64_t n_levels) {
-        std::int64_t slots = n_levels;
+    [[gnu::always_inline]] constexpr explicit RadixTree(Index n_levels) {
+        Index slots = n_levels;
         do {
             start[depth++] = size;
             size += (slots + 15) / 16 * 16;

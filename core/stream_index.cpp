@@ -1,15 +1,11 @@
 #include "stream_index.hpp"
 
-#include <algorithm>
-#include <cassert>
-#include <stdexcept>
 #include <tuple>
 
 namespace linrank {
 
-void PairCells::append(std::int64_t winner, std::int64_t winners_end, std::int64_t loser,
-                       std::int64_t losers_end, std::int64_t q) {
-    const std::int64_t n = (winners_end - winner) * (losers_end - loser);
+void PairCells::append(Index winner, Index winners_end, Index loser, Index losers_end, Index q) {
+    const Index n = (winners_end - winner) * (losers_end - loser);
     if (n == 0) return;
     winner_begin.push_back(winner);
     winner_end.push_back(winners_end);
@@ -19,15 +15,13 @@ void PairCells::append(std::int64_t winner, std::int64_t winners_end, std::int64
     n_pairs += n;
 }
 
-StreamIndex::StreamIndex(std::int64_t rows_per_level, std::int64_t rows_per_query)
+StreamIndex::StreamIndex(Index rows_per_level, Index rows_per_query)
     : rows_per_level_(rows_per_level), rows_per_query_(rows_per_query) {}
 
-void StreamIndex::reserve(std::int64_t n_rows) {
-    const auto n = std::size_t(n_rows);
-    labels_.reserve(n);
-    sizes_.reserve(n);
-    next_.reserve(n);
-    query_.reserve(n);
+void StreamIndex::reserve(Index n_rows) {
+    labels_.reserve(n_rows);
+    sizes_.reserve(n_rows);
+    query_.reserve(n_rows);
 }
 
 void StreamIndex::check_whole() const {
@@ -36,7 +30,8 @@ void StreamIndex::check_whole() const {
                                  "use; go on from a checkpoint, or begin anew");
 }
 
-// ---- queries, by when they were last seen --------------------------------------------------------
+// ---- queries, by when they were last seen
+// --------------------------------------------------------
 
 StreamIndex::Query &StreamIndex::see(std::int64_t id) {
     const auto [entry, is_new] = by_id_.try_emplace(id);
@@ -45,7 +40,7 @@ StreamIndex::Query &StreamIndex::see(std::int64_t id) {
     return *entry->second;
 }
 
-void StreamIndex::touch(std::span<const std::int64_t> ids) {
+void StreamIndex::touch(Integers ids) {
     check_whole();
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i > 0 && ids[i] == ids[i - 1]) continue;  // rows of a query often come together
@@ -53,7 +48,8 @@ void StreamIndex::touch(std::span<const std::int64_t> ids) {
     }
 }
 
-// ---- forgetting ----------------------------------------------------------------------------------
+// ---- forgetting
+// ----------------------------------------------------------------------------------
 
 void StreamIndex::forget(std::int32_t row) {
     query_[row] = nullptr;
@@ -63,47 +59,31 @@ void StreamIndex::forget(std::int32_t row) {
 }
 
 void StreamIndex::drop(Query &query) {
-    for (std::int32_t row = query.first; row != none; row = next_[row]) forget(row);
+    for (const std::int32_t row : query.rows) forget(row);
     const auto entry = by_id_.find(query.id);
     queries_.erase(entry->second);
     by_id_.erase(entry);
 }
 
-void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
+void StreamIndex::evict(Index max_rows, Index max_size) {
     begin_change();
     const auto is_full = [&] { return n_rows_ > max_rows || size_ > max_size; };
     while (queries_.size() > 1 && is_full()) drop(queries_.front());
     if (!queries_.empty() && is_full()) {
         Query &last = queries_.back();
-        list_rows(last);
-        std::sort(old_.begin(), old_.end());
-        for (std::size_t i = 0; i < old_.size() && is_full(); ++i) forget(old_[i]);
-        list_rows(last);
-        rows_ = old_;
-        std::erase_if(rows_, [&](std::int32_t row) { return query_[row] == nullptr; });
-        relink(last);  // of an empty query too: what is left to drop must not be forgotten twice
-        if (rows_.empty()) drop(last);
+        by_age_ = last.rows;
+        std::ranges::sort(by_age_);
+        for (std::size_t i = 0; i < by_age_.size() && is_full(); ++i) forget(by_age_[i]);
+        std::erase_if(last.rows, [&](std::int32_t row) { return query_[row] == nullptr; });
+        if (last.rows.empty()) drop(last);
     }
     end_change();
 }
 
-/// Puts the rows of the query into old_: by label and then by age.
-void StreamIndex::list_rows(const Query &query) {
-    old_.clear();
-    for (std::int32_t row = query.first; row != none; row = next_[row]) old_.push_back(row);
-}
+// ---- adding
+// --------------------------------------------------------------------------------------
 
-/// The rows of the query are rows_, in that order.
-void StreamIndex::relink(Query &query) {
-    query.first = rows_.empty() ? none : rows_.front();
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-        next_[rows_[i]] = i + 1 < rows_.size() ? rows_[i + 1] : none;
-}
-
-// ---- adding --------------------------------------------------------------------------------------
-
-PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const double> labels,
-                           std::span<const std::int64_t> sizes) {
+PairCells StreamIndex::add(Integers ids, Doubles labels, Integers sizes) {
     begin_change();
     const std::size_t start = labels_.size(), n = ids.size();
     batch_.resize(n);
@@ -114,12 +94,12 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
         labels_.push_back(labels[i]);
         sizes_.push_back(sizes[i]);
         query_.push_back(&query);
-        next_.push_back(none);
         size_ += sizes[i];
     }
-    n_rows_ += std::int64_t(n);
+    n_rows_ += Index(n);
     std::sort(batch_.begin(), batch_.end(), [&](std::int32_t a, std::int32_t b) {
-        return std::tuple(query_[a]->first_new, labels_[a], a) < std::tuple(query_[b]->first_new, labels_[b], b);
+        return std::tuple(query_[a]->first_new, labels_[a], a) < std::tuple(query_[b]->first_new,
+                                                                            labels_[b], b);
     });
     PairCells cells;
     for (std::size_t begin = 0; begin < n;) {
@@ -134,34 +114,38 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
 }
 
 void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells) {
-    list_rows(query);
-    rows_.resize(old_.size() + fresh.size());
+    rows_.resize(query.rows.size() + fresh.size());
     // Stable: of equal labels the old come first.
-    std::merge(old_.begin(), old_.end(), fresh.begin(), fresh.end(), rows_.begin(),
-               [&](std::int32_t a, std::int32_t b) { return labels_[a] < labels_[b]; });
-    if (labels_[rows_.front()] != labels_[rows_.back()]) append_cells(query.first_new, fresh, cells);
+    std::ranges::merge(query.rows, fresh, rows_.begin(), {}, [&](std::int32_t row) {
+        return labels_[row];
+        }, [&](std::int32_t row) { return labels_[row];
+    });
+    if (labels_[rows_.front()] != labels_[rows_.back()])
+        append_cells(query.first_new, fresh, cells);
     query.first_new = none;
     keep_within_bounds();
-    relink(query);
+    query.rows = rows_;
 }
 
-/// The cells of one query: rows_ are all its rows by label and age, `fresh` the new ones in that order.
-void StreamIndex::append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh, PairCells &cells) const {
-    // Two stretches of `order`: all rows of the query, then the new ones. Of a level the old rows come
-    // before the new ones in the first, being older.
-    const std::int64_t number = cells.query.empty() ? 0 : cells.query.back() + 1;
-    const auto all = std::int64_t(cells.order.size()), n = std::int64_t(rows_.size());
-    const std::int64_t added = all + n;
+/// The cells of one query: rows_ are all its rows by label and age, `fresh` the new ones in that
+/// order.
+void StreamIndex::append_cells(std::int32_t first_new, std::span<const std::int32_t> fresh,
+                               PairCells &cells) const {
+    // Two stretches of `order`: all rows of the query, then the new ones. Of a level the old rows
+    // come before the new ones in the first, being older.
+    const Index number = cells.query.empty() ? 0 : cells.query.back() + 1;
+    const auto all = Index(cells.order.size()), n = Index(rows_.size());
+    const Index added = all + n;
     cells.order.insert(cells.order.end(), rows_.begin(), rows_.end());
     cells.order.insert(cells.order.end(), fresh.begin(), fresh.end());
-    for (std::int64_t begin = 0, new_begin = 0; begin < n;) {
-        const auto label = [&](std::int64_t t) { return labels_[rows_[t]]; };
-        const auto in_level = [&](std::int64_t t) { return t < n && label(t) == label(begin); };
-        std::int64_t middle = begin;
+    for (Index begin = 0, new_begin = 0; begin < n;) {
+        const auto label = [&](Index t) { return labels_[rows_[t]]; };
+        const auto in_level = [&](Index t) { return t < n && label(t) == label(begin); };
+        Index middle = begin;
         while (in_level(middle) && rows_[middle] < first_new) ++middle;
-        std::int64_t end = middle;
+        Index end = middle;
         while (in_level(end)) ++end;
-        const std::int64_t new_end = new_begin + (end - middle);
+        const Index new_end = new_begin + (end - middle);
         cells.append(added + new_begin, added + new_end, all, all + begin, number);
         cells.append(all + begin, all + middle, added, added + new_begin, number);
         begin = end;
@@ -174,75 +158,60 @@ void StreamIndex::keep_within_bounds() {
     std::size_t kept = 0;
     for (std::size_t begin = 0; begin < rows_.size();) {
         std::size_t end = begin + 1;
-        while (end < rows_.size() && labels_[rows_[end]] == labels_[rows_[begin]])
-            ++end;
-        while (std::int64_t(end - begin) > rows_per_level_) forget(rows_[begin++]);
+        while (end < rows_.size() && labels_[rows_[end]] == labels_[rows_[begin]]) ++end;
+        while (Index(end - begin) > rows_per_level_) forget(rows_[begin++]);
         while (begin < end) rows_[kept++] = rows_[begin++];
     }
     rows_.resize(kept);
-    if (std::int64_t(rows_.size()) > rows_per_query_) keep_youngest();
-}
-
-void StreamIndex::keep_youngest() {
-    old_.assign(rows_.begin(), rows_.end());
-    const auto n_surplus = std::int64_t(rows_.size()) - rows_per_query_;
-    std::nth_element(old_.begin(), old_.begin() + n_surplus, old_.end());
-    const std::int32_t first_kept = old_[n_surplus];
-    std::erase_if(rows_, [&](std::int32_t row) {
-        if (row >= first_kept) return false;
-        forget(row);
-        return true;
+    const Index n_surplus = std::ssize(rows_) - rows_per_query_;
+    if (n_surplus <= 0) return;
+    by_age_ = rows_;
+    std::ranges::nth_element(by_age_, by_age_.begin() + n_surplus);
+    std::erase_if(rows_, [&, first_kept = by_age_[n_surplus]](std::int32_t row) {
+        if (row < first_kept) forget(row);
+        return row < first_kept;
     });
 }
 
-// ---- gaps, and the state without them ------------------------------------------------------------
+// ---- gaps, and the state without them
+// ------------------------------------------------------------
 
-std::vector<std::int64_t> StreamIndex::compact() {
+std::vector<Index> StreamIndex::compact() {
     check_whole();
-    std::vector<std::int64_t> kept;
+    std::vector<Index> kept;
     kept.reserve(n_rows_);
     std::vector<std::int32_t> place(labels_.size(), none);
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         if (query_[i] == nullptr) continue;
         const std::size_t to = kept.size();
         place[i] = std::int32_t(to);
-        kept.push_back(std::int64_t(i));
+        kept.push_back(Index(i));
         labels_[to] = labels_[i];
         sizes_[to] = sizes_[i];
         query_[to] = query_[i];
-        next_[to] = next_[i];
     }
-    next_.resize(kept.size());
     query_.resize(kept.size());
     labels_.resize(kept.size());
     sizes_.resize(kept.size());
-    const auto moved = [&](std::int32_t row) { return row == none ? none : place[row]; };
-    for (std::int32_t &row : next_) row = moved(row);
-    for (Query &query : queries_) query.first = moved(query.first);
+    for (Query &query : queries_)
+        for (std::int32_t &row : query.rows) row = place[row];
     return kept;
 }
 
 StreamIndex::State StreamIndex::state() {
-    assert(n_used() == n_rows());
     check_whole();
-    State out;
+    State out{.sizes = sizes_, .labels = labels_, .n_forgotten = n_forgotten_};
     for (const Query *query : query_) out.ids.push_back(query->id);
-    out.sizes = sizes_;
-    out.labels = labels_;
     for (const Query &query : queries_) out.recency.push_back(query.id);
-    out.n_forgotten = n_forgotten_;
     return out;
 }
 
-StreamIndex StreamIndex::restore(std::int64_t rows_per_level, std::int64_t rows_per_query,
-                                 const State &state) {
-    StreamIndex index(rows_per_level, rows_per_query);
-    index.add(state.ids, state.labels, state.sizes);
-    index.touch(state.recency);
-    if (index.n_forgotten_ != 0 || index.n_queries() != std::int64_t(state.recency.size()))
+void StreamIndex::restore(const State &state) {
+    add(state.ids, state.labels, state.sizes);
+    touch(state.recency);
+    if (n_forgotten_ != 0 || n_queries() != std::ssize(state.recency))
         throw std::invalid_argument("the rows and queries of the buffer do not fit together");
-    index.n_forgotten_ = state.n_forgotten;
-    return index;
+    n_forgotten_ = state.n_forgotten;
 }
 
 }  // namespace linrank

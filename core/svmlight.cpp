@@ -1,12 +1,6 @@
 // The hot loop is Reader::features.
 #include "svmlight.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-
 #include "decimal.hpp"
 #include "svmlight_faults.hpp"
 
@@ -23,7 +17,7 @@ constexpr std::size_t look_ahead = 32;
 struct Expected {
     std::uint64_t text = ~std::uint64_t{0};  // with mask 0: never found
     std::uint64_t mask = 0;
-    std::int64_t length = 0;
+    Index length = 0;
 };
 
 constexpr std::int32_t n_expected = 1024;
@@ -32,7 +26,7 @@ constexpr std::array<Expected, n_expected + 1> expected_texts() {
     std::array<Expected, n_expected + 1> table{};
     for (int k = 0; k < n_expected; ++k) {
         std::uint64_t text = ':';
-        std::int64_t length = 1;
+        Index length = 1;
         for (int rest = k; length == 1 || rest > 0; rest /= 10, ++length)
             text = text << 8 | std::uint64_t('0' + rest % 10);
         text = text << 8 | ' ';
@@ -76,7 +70,7 @@ public:
     }
     void finish() {
         const auto rows = std::size_t(piece.n_rows);
-        piece.n_entries = std::int64_t(n_entries);
+        piece.n_entries = Index(n_entries);
         piece.labels = first(scratch.labels, rows);
         if (weighted) piece.weights = first(scratch.weights, rows);
         if (piece.has_query) piece.queries = first(scratch.queries, rows);
@@ -98,7 +92,7 @@ private:
     Scratch<Value> &scratch;
     const char *line_start = nullptr, *limit = nullptr;
     std::size_t n_entries = 0, n_comment_bytes = 0;
-    std::int64_t last_query = 0;
+    Index last_query = 0;
     std::int32_t first_feature = 1;  // of the last row that had one: the next row's is likely the same
     bool weighted = false;
     bool uniform = true;             // every row so far has all features lowest .. highest
@@ -165,7 +159,7 @@ private:
         Value *const values = scratch.values.data();
         std::int32_t *const columns = scratch.features.data();
         std::size_t n = n_entries;
-        std::int64_t last = -1;
+        Index last = -1;
         std::int32_t next = first_feature;
         for (;;) {
             const Expected &expected = expected_text[next];
@@ -195,17 +189,17 @@ private:
         return p;
     }
     /// Reads ` index:` at p; feature is -1 at the end of the data of the line.
-    const char *next_feature(const char *p, std::int64_t last, std::int32_t &feature) {
+    const char *next_feature(const char *p, Index last, std::int32_t &feature) {
         const char *const start = skip_blanks(p);
         feature = -1;
         if (ends_data(*start)) return start;
         if (start == p) fail_after_value(p, last);
         const std::uint64_t word = load_word(start);
         const int n_digits = decimal::leading_digits(word);
-        std::int64_t index;
+        Index index;
         const char *end;
         if (n_digits > 0 && n_digits < 8) {
-            index = std::int64_t(decimal::digits_to_integer(word, n_digits));
+            index = Index(decimal::digits_to_integer(word, n_digits));
             end = start + n_digits;
         } else {
             index = 0;
@@ -241,13 +235,13 @@ private:
             std::memcpy(scratch.comments.data() + n_comment_bytes, from, std::size_t(to - from));
             n_comment_bytes += std::size_t(to - from);
         }
-        scratch.comment_ends[piece.n_rows - 1] = std::int64_t(n_comment_bytes);
+        scratch.comment_ends[piece.n_rows - 1] = Index(n_comment_bytes);
         return end + 1;
     }
     /// Takes stock of a row whose entries are the text [from, to).
     void end_row(std::size_t first_entry, const char *from, const char *to) {
         const std::size_t count = n_entries - first_entry;
-        scratch.ends[piece.n_rows] = std::int64_t(n_entries);
+        scratch.ends[piece.n_rows] = Index(n_entries);
         if (count == 0) {
             uniform = false;
             ++piece.n_rows;
@@ -315,12 +309,12 @@ void Scratch<Value>::reserve(std::size_t n) {
     const std::size_t max_rows = n / 2 + 1, max_entries = n / 4 + 1;
     values = PageArray<Value>(max_entries);
     features = PageArray<std::int32_t>(max_entries);
-    ends = PageArray<std::int64_t>(max_rows);
+    ends = PageArray<Index>(max_rows);
     labels = PageArray<double>(max_rows);
     weights = PageArray<double>(max_rows);
     queries = PageArray<std::int32_t>(max_rows);
     comments = PageArray<char>(n);
-    comment_ends = PageArray<std::int64_t>(max_rows);
+    comment_ends = PageArray<Index>(max_rows);
     n_bytes = n;
 }
 

@@ -5,11 +5,6 @@
 // no influence on the result.
 #pragma once
 #include <deque>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <variant>
 
 #include "hash_index.hpp"
 #include "pages.hpp"
@@ -17,12 +12,12 @@
 namespace linrank::svmlight {
 
 /// The largest feature index: columns, and their number, must fit in 32 bits.
-constexpr std::int64_t max_feature = 2147483646;
+constexpr Index max_feature = 2147483646;
 
 /// A place in a block; line and column start at 1, the column counts bytes.
 struct Place {
-    std::int64_t line = 0;
-    std::int64_t column = 0;
+    Index line = 0;
+    Index column = 0;
 };
 
 struct Fault {
@@ -33,7 +28,7 @@ struct Fault {
 /// Strings one after another: string i is text[ends[i-1] .. ends[i]).
 struct Strings {
     PageArray<char> text;
-    PageArray<std::int64_t> ends;
+    PageArray<Index> ends;
 
     std::string_view operator[](std::size_t i) const {
         const auto from = std::size_t(i ? ends[i - 1] : 0);
@@ -51,7 +46,7 @@ class QueryTable {
 public:
     /// Rows that follow one another with the same id: `sizes[k]` of query `numbers[k]`.
     struct Runs {
-        std::vector<std::int64_t> numbers, sizes;
+        std::vector<Index> numbers, sizes;
     };
 
     QueryTable() = default;
@@ -60,20 +55,20 @@ public:
     QueryTable &operator=(QueryTable &&) = default;
 
     /// The number of an id: that of its first appearance.
-    std::int64_t number(std::string_view id);
+    Index number(std::string_view id);
     /// The numbers of the ids of another table.
-    std::vector<std::int64_t> numbers(const QueryTable &others);
+    std::vector<Index> numbers(const QueryTable &others);
     /// The runs of a piece; without ids, one run of query 0, whose id is empty.
     Runs runs(const Piece &piece);
 
-    std::int64_t size() const { return std::int64_t(ids.size()); }
-    std::string_view operator[](std::int64_t number) const {
+    Index size() const { return Index(ids.size()); }
+    std::string_view operator[](Index number) const {
         return ids[number];
     }
     /// Whether every id is an integer in its shortest form that fits 64 bits.
     bool all_integers() const { return n_others == 0; }
     /// Bytes held.
-    std::int64_t n_bytes() const;
+    Index n_bytes() const;
 
 private:
     static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
@@ -83,7 +78,7 @@ private:
     HashIndex<std::uint32_t> index;
     std::size_t room = 0;                             // bytes left in the last block
     char *next = nullptr;
-    std::int64_t text_bytes = 0, n_others = 0;
+    Index text_bytes = 0, n_others = 0;
 
     std::string_view keep(std::string_view id);
 };
@@ -98,15 +93,15 @@ template <class Value>
 struct Entries {
     PageArray<Value> values;
     PageArray<std::int32_t> features;
-    PageArray<std::int64_t> ends;
+    PageArray<Index> ends;
     PageArray<std::uint64_t> present;
-    std::int64_t width = 0;
+    Index width = 0;
 };
 
 struct Piece {
-    std::int64_t n_rows = 0;
-    std::int64_t n_entries = 0;
-    std::int64_t n_lines = 0;
+    Index n_rows = 0;
+    Index n_entries = 0;
+    Index n_lines = 0;
     std::variant<Entries<float>, Entries<double>> entries;
     PageArray<double> labels;
     PageArray<double> weights;                 // empty when no line has one
@@ -116,7 +111,7 @@ struct Piece {
     bool has_query = false;
     Place query_place;                         // of the first row's query id, or where it would be;
                                                // set as soon as that is known, n_rows may be 0 then
-    std::int64_t lowest = -1, highest = -1;    // feature indices as written; -1 without entries
+    Index lowest = -1, highest = -1;    // feature indices as written; -1 without entries
     Place highest_place;                       // where the largest was first met
     std::optional<Fault> fault;                // the first; what is behind it was not read
 
@@ -124,7 +119,7 @@ struct Piece {
     std::optional<Fault> query_fault(bool before) const;
 
     /// Bytes held.
-    std::int64_t n_bytes() const;
+    Index n_bytes() const;
 };
 
 /// Room for the most that a block can hold. Kept from block to block, as memory that was used before
@@ -134,19 +129,19 @@ struct Scratch {
     std::size_t n_bytes = 0;  // of text that there is room for
     PageArray<Value> values;
     PageArray<std::int32_t> features;
-    PageArray<std::int64_t> ends;
+    PageArray<Index> ends;
     PageArray<double> labels, weights;
     PageArray<std::int32_t> queries;
     PageArray<char> comments;
-    PageArray<std::int64_t> comment_ends;
+    PageArray<Index> comment_ends;
 
     void reserve(std::size_t n);
 };
 
 /// The feature indices that are allowed.
 struct Range {
-    std::int64_t lowest = 0;
-    std::int64_t highest = max_feature;
+    Index lowest = 0;
+    Index highest = max_feature;
 };
 
 /// Reads a block of whole lines (the last may lack its line end). A fault is returned in the piece.
@@ -159,23 +154,23 @@ using Pieces = std::span<Piece *const>;
 
 /// x: row-major, n_columns wide, as many rows as the pieces have together.
 template <class Value>
-void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads);
+void fill_dense(Pieces pieces, Value *x, Index n_columns, Index base, int n_threads);
 
 /// offsets: one more than there are rows.
 template <class Value>
-void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t *offsets,
-              std::int64_t base, int n_threads);
+void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, Index *offsets,
+              Index base, int n_threads);
 
 void fill_labels(Pieces pieces, double *labels);
 /// Rows without a weight get 1.
 void fill_weights(Pieces pieces, double *weights);
 /// Fills ids and returns true when every id is an integer in its shortest form that fits 64 bits.
-bool fill_integer_queries(Pieces pieces, std::int64_t *ids);
+bool fill_integer_queries(Pieces pieces, Index *ids);
 /// Numbers the distinct ids over all pieces by first appearance; returns them.
-QueryTable fill_query_codes(Pieces pieces, std::int64_t *codes);
+QueryTable fill_query_codes(Pieces pieces, Index *codes);
 /// text: as many bytes as comment_bytes(); offsets: one more than there are rows.
-std::int64_t comment_bytes(Pieces pieces);
-void fill_comments(Pieces pieces, char *text, std::int64_t *offsets);
+Index comment_bytes(Pieces pieces);
+void fill_comments(Pieces pieces, char *text, Index *offsets);
 
 /// The integer that a text is the shortest form of; false if it is none of 64 bits.
 bool parse_integer(std::string_view text, std::int64_t &value);

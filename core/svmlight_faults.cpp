@@ -42,11 +42,11 @@ void fail_number(const char *p, decimal::Outcome outcome, const std::string &wha
     fail(p, "expected a number for " + what + ", got " + quote_token(p));
 }
 
-void fail_feature(const char *p, std::int64_t last) {
+void fail_feature(const char *p, Index last) {
     if (std::memcmp(p, "qid:", 4) == 0) fail(p, "the query id must come once, right behind the label");
     const char *end = p + (*p == '-');
     const bool negative = end != p;
-    std::int64_t index = 0;
+    Index index = 0;
     const char *const digits = end;
     for (; decimal::is_digit(*end); ++end)
         if (index <= max_feature) index = index * 10 + (*end - '0');
@@ -63,7 +63,7 @@ void fail_feature(const char *p, std::int64_t last) {
                 "; indices must increase within a line");
 }
 
-void fail_after_value(const char *p, std::int64_t last) {
+void fail_after_value(const char *p, Index last) {
     fail(p, "unexpected " + quote_token(p) + " right behind " +
                 (last < 0 ? std::string("the label or query id")
                           : "the value of feature " + std::to_string(last)) +
@@ -73,7 +73,7 @@ void fail_after_value(const char *p, std::int64_t last) {
 void fail_range(const char *p, Range range) {
     for (;;) {
         while (*p == ' ' || *p == '\t' || *p == '\r') ++p;
-        std::int64_t index = 0;
+        Index index = 0;
         for (const char *q = p; *q != ':'; ++q) index = index * 10 + (*q - '0');
         if (index < range.lowest || index > range.highest)
             fail(p, "feature index " + std::to_string(index) + " is out of range; expected " +

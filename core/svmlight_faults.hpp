@@ -23,10 +23,10 @@ std::string quote_token(const char *p);
                               const char *type);
 
 /// No `index:`, or an index that is too large or not above `last`, at p.
-[[noreturn]] void fail_feature(const char *p, std::int64_t last);
+[[noreturn]] void fail_feature(const char *p, Index last);
 
 /// Something right behind the value of feature `last` at p, or behind the query id (`last` < 0).
-[[noreturn]] void fail_after_value(const char *p, std::int64_t last);
+[[noreturn]] void fail_after_value(const char *p, Index last);
 
 /// An index out of `range` among the features that start at p.
 [[noreturn]] void fail_range(const char *p, Range range);

@@ -1,13 +1,8 @@
 // Pieces laid out one after another. The big arrays are copied by piece, in parallel, and each piece
 // gives its memory back when it is copied: pieces and result together never exceed the data by more
 // than the pieces being copied.
-#include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <functional>
-#include <limits>
-#include <stdexcept>
-#include <utility>
 
 #include "parallel.hpp"
 #include "svmlight.hpp"
@@ -26,12 +21,12 @@ Entries<Value> take_entries(Piece &piece) {
 /// Calls body(piece, its entries, which it gives away, its first row, its first entry) for all pieces.
 template <class Value, class Body>
 void for_each_piece(Pieces pieces, int n_threads, const Body &body) {
-    std::vector<std::int64_t> rows{0}, entries{0};
+    std::vector<Index> rows{0}, entries{0};
     for (const Piece *piece : pieces) {
         rows.push_back(rows.back() + piece->n_rows);
         entries.push_back(entries.back() + piece->n_entries);
     }
-    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t k) {
+    parallel_for(Index(pieces.size()), n_threads, [&](Index k) {
         const Entries<Value> taken = take_entries<Value>(*pieces[k]);
         body(*pieces[k], taken, rows[k], entries[k]);
     });
@@ -42,7 +37,7 @@ template <class Value, class Function>
 void for_each_parsed(const Piece &piece, const Entries<Value> &entries, const Function &entry) {
     std::size_t k = 0;
     const auto width = std::size_t(entries.width);
-    for (std::int64_t row = 0; row < piece.n_rows; ++row) {
+    for (Index row = 0; row < piece.n_rows; ++row) {
         if (width == 0) {
             const auto end = entries.ends.size() ? entries.ends[row] : 0;
             for (; k < std::size_t(end); ++k) entry(row, entries.features[k], entries.values[k]);
@@ -50,7 +45,7 @@ void for_each_parsed(const Piece &piece, const Entries<Value> &entries, const Fu
         }
         for (std::size_t j = 0; j < width; ++j, ++k)
             if (entries.present.size() == 0 || (entries.present[k / 64] >> (k % 64) & 1))
-                entry(row, piece.lowest + std::int64_t(j), entries.values[k]);
+                entry(row, piece.lowest + Index(j), entries.values[k]);
     }
 }
 
@@ -72,9 +67,9 @@ bool parse_integer(std::string_view text, std::int64_t &value) {
     return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
-std::int64_t Piece::n_bytes() const {
+Index Piece::n_bytes() const {
     const auto bytes = [](const auto &array) {
-        return std::int64_t(array.size() * sizeof(array[0]));
+        return Index(array.size() * sizeof(array[0]));
     };
     return std::visit([&](const auto &e) {
                return bytes(e.values) + bytes(e.features) + bytes(e.ends) + bytes(e.present);
@@ -84,13 +79,13 @@ std::int64_t Piece::n_bytes() const {
 }
 
 template <class Value>
-void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads) {
+void fill_dense(Pieces pieces, Value *x, Index n_columns, Index base, int n_threads) {
     for_each_piece<Value>(pieces, n_threads, [&](const Piece &piece, const Entries<Value> &entries,
-                                                 std::int64_t first_row, std::int64_t) {
+                                                 Index first_row, Index) {
         Value *const first = x + first_row * n_columns;
         if (entries.width > 0) {  // absent entries are stored as zeros: rows can be copied whole
-            const std::int64_t left = piece.lowest - base, right = left + entries.width;
-            for (std::int64_t row = 0; row < piece.n_rows; ++row) {
+            const Index left = piece.lowest - base, right = left + entries.width;
+            for (Index row = 0; row < piece.n_rows; ++row) {
                 Value *const to = first + row * n_columns;
                 std::fill(to, to + left, Value{0});
                 std::copy_n(entries.values.data() + row * entries.width, entries.width, to + left);
@@ -99,21 +94,21 @@ void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t ba
             return;
         }
         std::fill_n(first, piece.n_rows * n_columns, Value{0});
-        for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+        for_each_parsed(piece, entries, [&](Index row, Index feature, Value value) {
             first[row * n_columns + feature - base] = value;
         });
     });
 }
 
 template <class Value>
-void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t *offsets,
-              std::int64_t base, int n_threads) {
+void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, Index *offsets,
+              Index base, int n_threads) {
     offsets[0] = 0;
     for_each_piece<Value>(pieces, n_threads, [&](const Piece &piece, const Entries<Value> &entries,
-                                                 std::int64_t first_row, std::int64_t k) {
-        std::int64_t *const ends = offsets + first_row + 1;
-        std::int64_t row_done = 0;
-        for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+                                                 Index first_row, Index k) {
+        Index *const ends = offsets + first_row + 1;
+        Index row_done = 0;
+        for_each_parsed(piece, entries, [&](Index row, Index feature, Value value) {
             for (; row_done < row; ++row_done) ends[row_done] = k;
             values[k] = value;
             columns[k++] = std::int32_t(feature - base);
@@ -122,10 +117,10 @@ void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t 
     });
 }
 
-template void fill_dense(Pieces, float *, std::int64_t, std::int64_t, int);
-template void fill_dense(Pieces, double *, std::int64_t, std::int64_t, int);
-template void fill_csr(Pieces, float *, std::int32_t *, std::int64_t *, std::int64_t, int);
-template void fill_csr(Pieces, double *, std::int32_t *, std::int64_t *, std::int64_t, int);
+template void fill_dense(Pieces, float *, Index, Index, int);
+template void fill_dense(Pieces, double *, Index, Index, int);
+template void fill_csr(Pieces, float *, std::int32_t *, Index *, Index, int);
+template void fill_csr(Pieces, double *, std::int32_t *, Index *, Index, int);
 
 void fill_labels(Pieces pieces, double *labels) {
     for (Piece *piece : pieces) {
@@ -143,55 +138,55 @@ void fill_weights(Pieces pieces, double *weights) {
     }
 }
 
-bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
-    std::vector<std::int64_t> numbers;
+bool fill_integer_queries(Pieces pieces, Index *ids) {
+    std::vector<Index> numbers;
     for (const Piece *piece : pieces) {
         numbers.resize(piece->query_ids.size());
         for (std::size_t q = 0; q < numbers.size(); ++q)
-            if (!parse_integer(piece->query_ids[std::int64_t(q)], numbers[q])) return false;
+            if (!parse_integer(piece->query_ids[Index(q)], numbers[q])) return false;
         for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[q];
     }
     free_queries(pieces);
     return true;
 }
 
-QueryTable fill_query_codes(Pieces pieces, std::int64_t *codes) {
+QueryTable fill_query_codes(Pieces pieces, Index *codes) {
     QueryTable distinct;
     for (const Piece *piece : pieces) {
-        const std::vector<std::int64_t> numbers = distinct.numbers(piece->query_ids);
+        const std::vector<Index> numbers = distinct.numbers(piece->query_ids);
         for (const std::int32_t q : piece->queries.view()) *codes++ = numbers[q];
     }
     free_queries(pieces);
     return distinct;
 }
 
-std::int64_t comment_bytes(Pieces pieces) {
-    std::int64_t n_bytes = 0;
-    for (const Piece *piece : pieces) n_bytes += std::int64_t(piece->comments.text.size());
+Index comment_bytes(Pieces pieces) {
+    Index n_bytes = 0;
+    for (const Piece *piece : pieces) n_bytes += Index(piece->comments.text.size());
     return n_bytes;
 }
 
-void fill_comments(Pieces pieces, char *text, std::int64_t *offsets) {
-    std::int64_t done = 0;
+void fill_comments(Pieces pieces, char *text, Index *offsets) {
+    Index done = 0;
     *offsets++ = 0;
     for (Piece *piece : pieces) {
         const auto &comments = piece->comments;
-        for (std::int64_t row = 0; row < piece->n_rows; ++row)
+        for (Index row = 0; row < piece->n_rows; ++row)
             *offsets++ = done + (comments.ends.size() ? comments.ends[row] : 0);
         std::copy_n(comments.text.data(), comments.text.size(), text + done);
-        done += std::int64_t(comments.text.size());
+        done += Index(comments.text.size());
         piece->comments = {};
     }
 }
 
-std::int64_t QueryTable::number(std::string_view id) {
+Index QueryTable::number(std::string_view id) {
     const std::hash<std::string_view> hash;
-    const std::int64_t known = index.find(hash(id), [&](std::int64_t q) { return ids[q] == id; });
+    const Index known = index.find(hash(id), [&](Index q) { return ids[q] == id; });
     if (known >= 0) return known;
     if (ids.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
         throw std::length_error("more than 4,294,967,293 queries");
     // What needs memory comes first: where it runs out, the table is as it was.
-    index.reserve([&](std::int64_t q) { return hash(ids[q]); });
+    index.reserve([&](Index q) { return hash(ids[q]); });
     ids.push_back(keep(id));
     index.insert(hash(id));
     std::int64_t value;
@@ -199,8 +194,8 @@ std::int64_t QueryTable::number(std::string_view id) {
     return size() - 1;
 }
 
-std::vector<std::int64_t> QueryTable::numbers(const QueryTable &others) {
-    std::vector<std::int64_t> found;
+std::vector<Index> QueryTable::numbers(const QueryTable &others) {
+    std::vector<Index> found;
     for (const std::string_view id : others.ids) found.push_back(number(id));
     return found;
 }
@@ -209,21 +204,21 @@ QueryTable::Runs QueryTable::runs(const Piece &piece) {
     if (piece.n_rows == 0) return {};
     if (!piece.has_query) return {{number({})}, {piece.n_rows}};
     // Ids of a piece are in the order of their first rows, so numbers are given in that order.
-    const std::vector<std::int64_t> of_piece = numbers(piece.query_ids);
+    const std::vector<Index> of_piece = numbers(piece.query_ids);
     Runs found;
     const auto codes = piece.queries.view();
     for (std::size_t row = 0; row < codes.size();) {
         std::size_t end = row + 1;
         while (end < codes.size() && codes[end] == codes[row]) ++end;
         found.numbers.push_back(of_piece[codes[row]]);
-        found.sizes.push_back(std::int64_t(end - row));
+        found.sizes.push_back(Index(end - row));
         row = end;
     }
     return found;
 }
 
-std::int64_t QueryTable::n_bytes() const {
-    return text_bytes + std::int64_t(index.n_bytes() + ids.size() * sizeof(ids[0]));
+Index QueryTable::n_bytes() const {
+    return text_bytes + Index(index.n_bytes() + ids.size() * sizeof(ids[0]));
 }
 
 std::string_view QueryTable::keep(std::string_view id) {
@@ -234,7 +229,7 @@ std::string_view QueryTable::keep(std::string_view id) {
         text.push_back(std::make_unique_for_overwrite<char[]>(size));
         next = text.back().get();
         room = size;
-        text_bytes += std::int64_t(room);
+        text_bytes += Index(room);
     }
     const std::string_view kept(next, id.size());
     if (!id.empty()) std::memcpy(next, id.data(), id.size());

@@ -1,8 +1,6 @@
 #include "svmlight_text.hpp"
 
 #include <charconv>
-#include <cstring>
-#include <type_traits>
 
 #include "parallel.hpp"
 
@@ -10,7 +8,7 @@ namespace linrank::svmlight {
 
 namespace {
 
-constexpr std::int64_t task_entries = 1 << 15;  // about half a megabyte of text
+constexpr Index task_entries = 1 << 15;  // about half a megabyte of text
 
 /// Text that grows; the longest number takes 24 characters.
 class Text {
@@ -24,7 +22,7 @@ public:
         put(std::string_view(digits, std::size_t(end - digits)));
     }
     template <class Value>
-    void put_entry(std::int64_t index, Value value) {
+    void put_entry(Index index, Value value) {
         // In one buffer, so that the text grows once an entry.
         char entry[64];
         entry[0] = ' ';
@@ -53,16 +51,16 @@ private:
 };
 
 template <class AnyRows>
-void put_entries(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) {
+void put_entries(Text &text, const AnyRows &x, const Lines &lines, Index i) {
     using Value = typename AnyRows::value_type;
     const bool names_ends = lines.names_ends && i == 0;
     const bool names_first = names_ends && lines.base == 0;
-    std::int64_t named = -1;  // the last column that was written
-    const auto put = [&](std::int64_t column, Value value) {
+    Index named = -1;  // the last column that was written
+    const auto put = [&](Index column, Value value) {
         text.put_entry(lines.base + column, value);
         named = column;
     };
-    for_each_entry(x, i, [&](std::int64_t column, Value value) {
+    for_each_entry(x, i, [&](Index column, Value value) {
         if (names_first && named < 0 && column > 0) put(0, Value(0));
         put(column, value);
     });
@@ -71,7 +69,7 @@ void put_entries(Text &text, const AnyRows &x, const Lines &lines, std::int64_t 
 }
 
 template <class AnyRows>
-void put_line(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) {
+void put_line(Text &text, const AnyRows &x, const Lines &lines, Index i) {
     const auto at = std::size_t(i);
     text.put_number(lines.labels[at]);
     if (!lines.weights.empty()) {
@@ -92,10 +90,10 @@ void put_line(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) 
 
 template <class AnyRows>
 std::vector<std::uint8_t> write(const AnyRows &x, const Lines &lines, int n_threads) {
-    const std::int64_t n_tasks = x.n_rows ? 1 + (n_entries(x) + x.n_rows) / task_entries : 0;
+    const Index n_tasks = x.n_rows ? 1 + (n_entries(x) + x.n_rows) / task_entries : 0;
     std::vector<Text> parts(n_tasks);
-    for_parts(x.n_rows, n_tasks, n_threads, [&](std::int64_t task, std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i) put_line(parts[task], x, lines, i);
+    for_parts(x.n_rows, n_tasks, n_threads, [&](Index task, Index first, Index last) {
+        for (Index i = first; i < last; ++i) put_line(parts[task], x, lines, i);
     });
     std::size_t size = 0;
     for (const Text &part : parts) size += part.bytes.size();

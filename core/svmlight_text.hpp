@@ -10,11 +10,11 @@ namespace linrank::svmlight {
 /// checked by who has the rows and can name the one at fault.
 struct Lines {
     Rows rows;
-    std::span<const double> labels;
-    std::span<const double> weights;  // empty: without weights
+    Doubles labels;
+    Doubles weights;  // empty: without weights
     trec::Words ids;                  // one a row; no words: without ids
     trec::Words comments;             // one a row, "" for none; no words: without comments
-    std::int64_t base = 1;            // the number of the first column
+    Index base = 1;            // the number of the first column
     /// Whether the first line names the last column, and column 0 where counting begins there, even if they
     /// are no entries of it: a reader tells the number of columns, and where they begin, by what it meets.
     bool names_ends = false;

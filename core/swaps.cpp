@@ -3,52 +3,52 @@
 namespace linrank {
 namespace {
 
-constexpr std::int64_t piece_rows = 2048;  // their scores, gains, places and slopes stay in the nearest caches
-constexpr std::int64_t n_tasks = 64;
+constexpr Index piece_rows = 2048;  // their scores, gains, places and slopes stay in the nearest caches
+constexpr Index n_tasks = 64;
 
 /// Rows [begin, end) of query q, as the later rows of its pairs.
 struct Piece {
-    std::int64_t q, begin, end;
+    Index q, begin, end;
 };
 
 std::vector<Piece> pieces_of(const SwapProblem &problem) {
     std::vector<Piece> pieces;
-    for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t end = problem.offsets[q + 1];
-        for (std::int64_t begin = problem.offsets[q]; begin < end; begin += piece_rows)
+    for (Index q = 0; q < problem.n_queries(); ++q) {
+        const Index end = problem.offsets[q + 1];
+        for (Index begin = problem.offsets[q]; begin < end; begin += piece_rows)
             pieces.push_back({q, begin, std::min(begin + piece_rows, end)});
     }
     return pieces;
 }
 
 /// Bounds of at most n_parts ranges of 0..n with about the same cost, cost_of(k) being that of the k-th.
-std::vector<std::int64_t> parts_of_cost(std::int64_t n, std::int64_t n_parts, const auto &cost_of) {
-    std::vector<std::int64_t> total(n + 1);
-    for (std::int64_t k = 0; k < n; ++k) total[k + 1] = total[k] + cost_of(k);
-    return equal_parts(n, n_parts, [&](std::int64_t k) { return total[k]; });
+std::vector<Index> parts_of_cost(Index n, Index n_parts, const auto &cost_of) {
+    std::vector<Index> total(n + 1);
+    for (Index k = 0; k < n; ++k) total[k + 1] = total[k] + cost_of(k);
+    return equal_parts(n, n_parts, [&](Index k) { return total[k]; });
 }
 
 }  // namespace
 
-std::vector<std::int64_t> SwapProblem::query_parts(std::int64_t n_parts) const {
-    return parts_of_cost(n_queries(), n_parts, [&](std::int64_t q) { return length(q) * (depth[q] + 1); });
+std::vector<Index> SwapProblem::query_parts(Index n_parts) const {
+    return parts_of_cost(n_queries(), n_parts, [&](Index q) { return length(q) * (depth[q] + 1); });
 }
 
 SwapTotals swap_totals(const SwapProblem &problem) {
     SwapTotals totals;
     std::vector<double> scores, weight;
-    for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t begin = problem.offsets[q], n = problem.length(q);
+    for (Index q = 0; q < problem.n_queries(); ++q) {
+        const Index begin = problem.offsets[q], n = problem.length(q);
         scores.assign(n, 0.0);
         weight.resize(n);
         double total = 0;
-        std::int64_t n_pairs = 0;
-        for (std::int64_t t = begin; t < begin + problem.depth[q]; ++t) {
+        Index n_pairs = 0;
+        for (Index t = begin; t < begin + problem.depth[q]; ++t) {
             // At equal scores every slack is 1: a Huber loss of ε = 1 has the curvature ω there.
-            const std::int64_t after = begin + n - t - 1;
+            const Index after = begin + n - t - 1;
             simd().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
                                       problem.rows(t + 1, begin + n, scores.data()), weight.data());
-            for (std::int64_t j = 0; j < after; ++j) {
+            for (Index j = 0; j < after; ++j) {
                 total += weight[j];
                 n_pairs += weight[j] > 0.0;
             }
@@ -64,45 +64,43 @@ SwapTotals swap_totals(const SwapProblem &problem) {
 /// that no two threads write to the same number.
 template <class Visit>
 void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) const {
-    const SwapProblem &p = *problem_;
+    const SwapProblem &p = problem_;
     const std::vector<Piece> pieces = pieces_of(p);
-    const auto n = std::int64_t(pieces.size());
-    const auto bounds = parts_of_cost(n, n_tasks, [&](std::int64_t k) {
+    const auto n = Index(pieces.size());
+    const auto bounds = parts_of_cost(n, n_tasks, [&](Index k) {
         return (pieces[k].end - pieces[k].begin) * (p.depth[pieces[k].q] + 1);
     });
     std::vector<std::vector<double>> own(n);
-    parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t task) {
-        for (std::int64_t k = bounds[task]; k < bounds[task + 1]; ++k) {
+    parallel_for(Index(bounds.size()) - 1, n_threads, [&](Index task) {
+        for (Index k = bounds[task]; k < bounds[task + 1]; ++k) {
             const Piece &piece = pieces[k];
             std::fill(out + piece.begin, out + piece.end, 0.0);
-            const std::int64_t begin = p.offsets[piece.q];
-            const std::int64_t end = std::min<std::int64_t>(begin + p.depth[piece.q], piece.end);
+            const Index begin = p.offsets[piece.q];
+            const Index end = std::min<Index>(begin + p.depth[piece.q], piece.end);
             std::vector<double> &sums = own[k];
-            sums.resize(std::max<std::int64_t>(end - begin, 0));
-            for (std::int64_t t = begin; t < end; ++t) {
-                const std::int64_t first = std::max(t + 1, piece.begin);
+            sums.resize(std::max<Index>(end - begin, 0));
+            for (Index t = begin; t < end; ++t) {
+                const Index first = std::max(t + 1, piece.begin);
                 sums[t - begin] = visit(task, t, first, piece.end, out + first);
             }
             if (piece.begin == begin && piece.end == p.offsets[piece.q + 1]) {
-                for (std::size_t t = 0; t < sums.size(); ++t) out[begin + std::int64_t(t)] += sums[t];
+                for (std::size_t t = 0; t < sums.size(); ++t) out[begin + Index(t)] += sums[t];
                 sums = {};
             }
         }
     });
-    for (std::int64_t k = 0; k < n; ++k) {
+    for (Index k = 0; k < n; ++k) {
         double *begin = out + p.offsets[pieces[k].q];
         for (std::size_t t = 0; t < own[k].size(); ++t) begin[t] += own[k][t];
     }
 }
 
-SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z,
-                     int n_threads)
-    : LossPoint(z.size()), problem_(std::move(problem)), loss_(loss),
-      z_(z.size(), PageArray<double>::huge) {
+SwapPoint::SwapPoint(const SwapProblem &problem, PairLoss loss, Doubles z, int n_threads)
+    : LossPoint(z.size()), problem_(problem), loss_(loss), z_(z.size(), huge_pages) {
     std::copy(z.begin(), z.end(), z_.data());
     std::vector<SwapSums> sums(n_tasks);
-    for_each_piece(n_threads, gradient.data(), [&](std::int64_t task, std::int64_t t, std::int64_t first,
-                                                   std::int64_t last, double *out) {
+    for_each_piece(n_threads, gradient.data(), [&](Index task, Index t, Index first,
+                                                   Index last, double *out) {
         SwapSums s;
         simd().add_swaps(loss_, row(t), rows(first, last), out, s);
         add_sums(sums[task], s);
@@ -111,9 +109,9 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     const SwapSums total = sum_of(sums);
     set_sums(total);
     // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
-    std::int64_t longest = 0, n_rows_of_pairs = 0;
-    for (std::int64_t q = 0; q < problem_->n_queries(); ++q) {
-        const std::int64_t n = problem_->length(q), depth = problem_->depth[q];
+    Index longest = 0, n_rows_of_pairs = 0;
+    for (Index q = 0; q < problem_.n_queries(); ++q) {
+        const Index n = problem_.length(q), depth = problem_.depth[q];
         longest = std::max(longest, n);
         n_rows_of_pairs += depth * (1 + n / piece_rows);
     }
@@ -129,29 +127,29 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     gradient_error = 2.0 * unit_roundoff * double(longest + 8) * total.slope;
 }
 
-void SwapPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
-    for_each_piece(n_threads, out.data(), [&](std::int64_t, std::int64_t t, std::int64_t first, std::int64_t last,
+void SwapPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
+    for_each_piece(n_threads, out.data(), [&](Index, Index t, Index first, Index last,
                                               double *sums) {
         return simd().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
     });
 }
 
-void SwapPoint::curvatures(std::int64_t t, std::int64_t first, std::int64_t last, double *out) const {
+void SwapPoint::curvatures(Index t, Index first, Index last, double *out) const {
     simd().swap_curvatures(loss_, row(t), rows(first, last), out);
 }
 
 namespace {
 
 /// d_i = Σ_j ω_ij l'' over the pairs of each row of a query.
-void degrees_of(const SwapPoint &point, std::int64_t q, std::vector<double> &degree, std::vector<double> &bent) {
+void degrees_of(const SwapPoint &point, Index q, std::vector<double> &degree, std::vector<double> &bent) {
     const SwapProblem &p = point.problem();
-    const std::int64_t begin = p.offsets[q], n = p.length(q);
+    const Index begin = p.offsets[q], n = p.length(q);
     degree.assign(n, 0.0);
     bent.resize(n);
-    for (std::int64_t t = 0; t < std::min<std::int64_t>(p.depth[q], n); ++t) {
+    for (Index t = 0; t < std::min<Index>(p.depth[q], n); ++t) {
         point.curvatures(begin + t, begin + t + 1, begin + n, bent.data());
         double own = 0;
-        for (std::int64_t j = t + 1; j < n; ++j) {
+        for (Index j = t + 1; j < n; ++j) {
             degree[j] += bent[j - t - 1];
             own += bent[j - t - 1];
         }
@@ -170,51 +168,51 @@ class SwapGram {
     using Real = typename Storage::value_type;
 
 public:
-    SwapGram(const Storage &storage, std::int64_t padded)
+    SwapGram(const Storage &storage, Index padded)
         : product(sum, padded), storage_(storage), padded_(padded), x_(padded), y_(slab_rows * padded),
           tops_(y_.size()) {}
 
     std::vector<double> sum;
     CrossProduct<Real> product;
 
-    void add(Order order, const SwapPoint &point, std::int64_t q) {
+    void add(Order order, const SwapPoint &point, Index q) {
         const SwapProblem &p = point.problem();
-        const std::int64_t begin = p.offsets[q], n = p.length(q);
-        const std::int64_t depth = std::min<std::int64_t>(p.depth[q], n);
+        const Index begin = p.offsets[q], n = p.length(q);
+        const Index depth = std::min<Index>(p.depth[q], n);
         if (depth == 0) return;
         degrees_of(point, q, degree_, bent_);
         const CenteredRows<Storage> rows(storage_, order, begin, n);
         bent_.resize(slab_rows * piece_rows);
-        for (std::int64_t slab = 0; slab < depth; slab += slab_rows)
+        for (Index slab = 0; slab < depth; slab += slab_rows)
             add_slab(rows, point, begin, slab, std::min(slab + slab_rows, depth), n);
     }
 
 private:
-    static constexpr std::int64_t slab_rows = 64;
+    static constexpr Index slab_rows = 64;
 
     /// The first rows [slab, end) with all rows after them; with the first slab, the term of the degrees.
-    void add_slab(const CenteredRows<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
-                  std::int64_t end, std::int64_t n) {
+    void add_slab(const CenteredRows<Storage> &rows, const SwapPoint &point, Index begin, Index slab,
+                  Index end, Index n) {
         std::fill(y_.begin(), y_.end(), Real(0));
-        for (std::int64_t first = slab; first < n; first += piece_rows) {
-            const std::int64_t last = std::min(first + piece_rows, n);
-            for (std::int64_t t = slab; t < std::min(end, last); ++t) {
-                const std::int64_t after = std::max(t + 1, first);
+        for (Index first = slab; first < n; first += piece_rows) {
+            const Index last = std::min(first + piece_rows, n);
+            for (Index t = slab; t < std::min(end, last); ++t) {
+                const Index after = std::max(t + 1, first);
                 point.curvatures(begin + t, begin + after, begin + last,
                                  bent_.data() + (t - slab) * piece_rows + (after - first));
             }
-            for (std::int64_t j = first; j < last; ++j) {
+            for (Index j = first; j < last; ++j) {
                 if (degree_[j] == 0.0) continue;
                 rows.unpack(j, 0, padded_, x_.data());
                 if (j < end) std::copy_n(x_.data(), padded_, tops_.data() + (j - slab) * padded_);
-                for (std::int64_t t = slab; t < std::min(end, j); ++t) {
+                for (Index t = slab; t < std::min(end, j); ++t) {
                     const double h = bent_[(t - slab) * piece_rows + j - first];
                     if (h != 0.0) kernels_.axpy(padded_, Real(h), x_.data(), y_.data() + (t - slab) * padded_);
                 }
                 if (slab == 0) put(x_.data(), Real(degree_[j]), x_.data());
             }
         }
-        for (std::int64_t t = slab; t < end; ++t) {
+        for (Index t = slab; t < end; ++t) {
             if (degree_[t] == 0.0) continue;
             const Real *x = tops_.data() + (t - slab) * padded_, *y = y_.data() + (t - slab) * padded_;
             put(x, Real(-1), y);
@@ -225,42 +223,42 @@ private:
     void put(const Real *x, Real factor, const Real *y) {
         std::copy_n(x, padded_, product.a());
         Real *b = product.b();
-        for (std::int64_t c = 0; c < padded_; ++c) b[c] = factor * y[c];
+        for (Index c = 0; c < padded_; ++c) b[c] = factor * y[c];
         product.add();
     }
 
     const RowKernels<Real> &kernels_ = simd().of<Real>();
     Storage storage_;
-    std::int64_t padded_;
+    Index padded_;
     std::vector<Real> x_, y_, tops_;
     std::vector<double> degree_, bent_;
 };
 
 }  // namespace
 
-std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
-    const PaddedSquare square(n_columns(rows));
-    const std::vector<std::int64_t> bounds = point.problem().query_parts(square.n_parts());
-    return square.sum(parts_of(rows, std::int64_t(bounds.size()) - 1, n_threads,
-                               [&](const auto &storage, std::int64_t k) {
+std::vector<double> hessian_matrix(const Positions &x, const SwapPoint &point, int n_threads) {
+    const PaddedSquare square(n_columns(x.rows));
+    const std::vector<Index> bounds = point.problem().query_parts(square.n_parts());
+    return square.sum(parts_of(x.rows, std::ssize(bounds) - 1, n_threads,
+                               [&](const auto &storage, Index k) {
         SwapGram gram(storage, square.padded);
-        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(order, point, q);
+        for (Index q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(x.order, point, q);
         gram.product.flush();
         return std::move(gram.sum);
     }), 1.0, n_threads);
 }
 
-std::vector<double> hessian_diagonal(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
-    const std::vector<std::int64_t> bounds = point.problem().query_parts(n_accumulators(rows));
-    return sum_diagonal(rows, std::int64_t(bounds.size()) - 1, n_threads,
-                        [&](const auto &storage, std::int64_t k) {
+std::vector<double> hessian_diagonal(const Positions &x, const SwapPoint &point, int n_threads) {
+    const std::vector<Index> bounds = point.problem().query_parts(n_accumulators(x.rows));
+    return sum_diagonal(x.rows, std::ssize(bounds) - 1, n_threads,
+                        [&](const auto &storage, Index k) {
         std::vector<double> out(storage.n_columns), degree, bent;
-        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) {
+        for (Index q = bounds[k]; q < bounds[k + 1]; ++q) {
             degrees_of(point, q, degree, bent);
-            for (std::int64_t i = 0; i < std::int64_t(degree.size()); ++i)
+            for (Index i = 0; i < std::ssize(degree); ++i)
                 if (degree[i] != 0.0)
-                    for_each_entry(storage, row_at(order, point.problem().offsets[q] + i),
-                                   [&](std::int64_t c, double x) { out[c] += degree[i] * x * x; });
+                    for_each_entry(storage, row_at(x.order, point.problem().offsets[q] + i),
+                                   [&](Index c, double v) { out[c] += degree[i] * v * v; });
         }
         return out;
     });

@@ -1,32 +1,30 @@
 // Products with symmetric matrices of which every pair of entries is read, or computed, once.
 #pragma once
-#include <cstdint>
 #include <functional>
-#include <span>
-#include <vector>
+
+#include "basics.hpp"
 
 namespace linrank {
 
-/// The rows of an upper triangle of side n in parts of about the same area, by n alone: part t is rows
-/// [first[t], first[t+1]), each first a multiple of `step`.
-std::vector<std::int64_t> triangle_parts(std::int64_t n, std::int64_t step);
+/// The rows of an upper triangle of side n in parts of about the same area, by n alone: part t is
+/// rows [first[t], first[t+1]), each first a multiple of `step`.
+std::vector<Index> triangle_parts(Index n, Index step);
 
-/// out = Σ_t totals of part t, where add(first, last, total) adds what the rows [first, last) of the
+/// Σ_t totals of part t, where add(first, last, total) adds what the rows [first, last) of the
 /// triangle contribute to total[i - first], i >= first. The same bits for any number of threads.
-void sum_triangle(std::int64_t n, std::int64_t step, std::span<double> out, int n_threads,
-                  const std::function<void(std::int64_t, std::int64_t, double *)> &add);
+std::vector<double> sum_triangle(Index n, Index step, int n_threads,
+                                 const std::function<void(Index, Index, double *)> &add);
 
-/// out = Q v for a symmetric matrix with Q_ij at q[i·stride + j], of which only j >= i is read.
-void symmetric_product(const double *q, std::int64_t stride, std::span<const double> v,
-                       std::span<double> out, int n_threads);
+/// Q v for a symmetric matrix with Q_ij at q[i·stride + j], of which only j >= i is read.
+std::vector<double> symmetric_product(const double *q, Index stride, Doubles v, int n_threads);
 
 // Solving with a symmetric positive definite matrix.
 
-/// Overwrites the lower triangle of the row-major n × n matrix by its Cholesky factor; false if the
-/// matrix is not positive definite to working precision.
-bool cholesky_factor(std::span<double> matrix, std::int64_t n);
+/// The Cholesky factor of the row-major n × n matrix, in its lower triangle; none if the matrix is
+/// not positive definite to working precision.
+std::optional<std::vector<double>> cholesky_factor(std::vector<double> matrix, Index n);
 
-/// Overwrites b by the solution of L Lᵀ x = b.
-void cholesky_solve(std::span<const double> factor, std::int64_t n, std::span<double> b);
+/// The solution of L Lᵀ x = b.
+std::vector<double> cholesky_solve(Doubles factor, Index n, std::vector<double> b);
 
 }  // namespace linrank

@@ -1,12 +1,7 @@
 #include "trec.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <cstring>
 #include <functional>
-#include <numeric>
-#include <utility>
 
 #include "decimal.hpp"
 #include "parallel.hpp"
@@ -69,7 +64,7 @@ std::string wrong_columns(Kind kind, std::size_t n) {
     return message;
 }
 
-std::uint64_t hash_of(std::int64_t query, std::string_view word) {
+std::uint64_t hash_of(Index query, std::string_view word) {
     return mixed_hash(std::hash<std::string_view>{}(word) + mixed_hash(std::uint64_t(query)));
 }
 
@@ -88,7 +83,7 @@ void append_printable(char c, std::string &text) {
 
 void WordList::push(std::string_view word) {
     text.insert(text.end(), word.begin(), word.end());
-    offsets.push_back(std::int64_t(text.size()));
+    offsets.push_back(Index(text.size()));
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -105,7 +100,8 @@ std::optional<Fault> Reader::read(std::string_view block) {
 }
 
 Table Reader::take() {
-    index = {};  // of the ids of the table
+    for (Index q = 0; q < ids.size(); ++q) table.query_ids.push(ids[q]);
+    ids = {};
     n_lines = 0;
     return std::exchange(table, {});
 }
@@ -121,7 +117,9 @@ std::optional<std::string> Reader::read_line(std::string_view line) {
     const bool is_run = kind == Kind::run;
     if (auto message = read_value(words[is_run ? 4 : 3], is_run ? "score" : "relevance", value))
         return message;
-    table.query.push_back(query_of(words[0]));
+    // Lines of one query mostly come together.
+    const bool is_last = !table.query.empty() && ids[table.query.back()] == words[0];
+    table.query.push_back(is_last ? table.query.back() : ids.number(words[0]));
     table.documents.push(words[2]);
     table.value.push_back(value);
     table.line.push_back(n_lines);
@@ -129,65 +127,41 @@ std::optional<std::string> Reader::read_line(std::string_view line) {
     return {};
 }
 
-std::int64_t Reader::query_of(std::string_view id) {
-    const Words ids = table.query_ids.view();
-    // Lines of one query mostly come together.
-    if (!table.query.empty() && ids[table.query.back()] == id) return table.query.back();
-    const std::int64_t known = index.find(hash_of(0, id), [&](std::int64_t q) { return ids[q] == id; });
-    if (known >= 0) return known;
-    index.reserve([&](std::int64_t q) { return hash_of(0, ids[q]); });
-    const std::int64_t number = ids.size();
-    table.query_ids.push(id);
-    index.insert(hash_of(0, id));
-    return number;
-}
-
 // ---- documents of a query ---------------------------------------------------------------------
 
-DocumentIndex::DocumentIndex(std::span<const std::int64_t> query, Words documents)
+DocumentIndex::DocumentIndex(Integers query, Words documents)
     : query(query), documents(documents), hashes(query.size()) {
     for (std::size_t row = 0; row < query.size(); ++row) {
-        const std::string_view document = documents[std::int64_t(row)];
+        const std::string_view document = documents[Index(row)];
         hashes[row] = hash_of(query[row], document);
-        const std::int64_t known = find(query[row], document, hashes[row]);
+        const Index known = find(query[row], document, hashes[row]);
         if (known >= 0 && repeated < 0) {
-            repeated = std::int64_t(row);
+            repeated = Index(row);
             earlier = known;
         }
-        index.reserve([&](std::int64_t r) { return hashes[r]; });
+        index.reserve([&](Index r) { return hashes[r]; });
         index.insert(hashes[row]);
     }
 }
 
 /// The first of them that was inserted.
-std::int64_t DocumentIndex::find(std::int64_t q, std::string_view document, std::uint64_t hash) const {
-    return index.find(hash, [&](std::int64_t row) {
+Index DocumentIndex::find(Index q, std::string_view document, std::uint64_t hash) const {
+    return index.find(hash, [&](Index row) {
         return hashes[row] == hash && query[row] == q && documents[row] == document;
     });
 }
 
-std::int64_t DocumentIndex::find(std::int64_t q, std::string_view document) const {
+Index DocumentIndex::find(Index q, std::string_view document) const {
     return find(q, document, hash_of(q, document));
 }
 
-std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
-                                   std::span<const std::int64_t> rows, Words documents,
-                                   int n_threads) {
-    std::vector<std::int64_t> places(rows.size());
-    const std::vector<std::int64_t> cuts = cut_queries(offsets);
-    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
-        std::vector<std::int64_t> order;
-        const auto c = std::size_t(chunk);
-        for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
-            const auto at = std::size_t(q);
-            order.resize(offsets[at + 1] - offsets[at]);
-            std::iota(order.begin(), order.end(), offsets[at]);
-            std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                return documents[rows[a]] < documents[rows[b]];
-            });
-            for (std::size_t i = 0; i < order.size(); ++i)
-                places[order[i]] = std::int64_t(i);
-        }
+std::vector<Index> id_order(Integers offsets, Integers rows, Words documents, int n_threads) {
+    std::vector<Index> places(rows.size());
+    for_each_query<std::vector<Index>>(offsets, n_threads, [&](Index q, std::vector<Index> &order) {
+        order.resize(offsets[q + 1] - offsets[q]);
+        std::iota(order.begin(), order.end(), offsets[q]);
+        std::ranges::sort(order, {}, [&](Index t) { return documents[rows[t]]; });
+        for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = Index(i);
     });
     return places;
 }

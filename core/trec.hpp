@@ -1,30 +1,26 @@
 // TREC files: judgments `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
 #pragma once
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
-#include "hash_index.hpp"
+#include "svmlight.hpp"
 
 namespace linrank::trec {
 
 /// Words one after the other: word i is text[offsets[i], offsets[i+1]).
 struct Words {
     std::span<const char> text;
-    std::span<const std::int64_t> offsets;
+    Integers offsets;
 
-    std::string_view operator[](std::int64_t i) const {
+    std::string_view operator[](Index i) const {
         const auto at = std::size_t(i);
         const auto begin = std::size_t(offsets[at]);
         return {text.data() + begin, std::size_t(offsets[at + 1]) - begin};
     }
-    std::int64_t size() const { return std::int64_t(offsets.size()) - 1; }
+    Index size() const { return Index(offsets.size()) - 1; }
 };
 
 struct WordList {
     std::vector<std::uint8_t> text;
-    std::vector<std::int64_t> offsets{0};
+    std::vector<Index> offsets{0};
 
     void push(std::string_view word);
     Words view() const {
@@ -38,17 +34,17 @@ void append_printable(char c, std::string &text);
 enum class Kind { qrels, run };
 
 struct Fault {
-    std::int64_t line;  // from 1
+    Index line;  // from 1
     std::string message;
 };
 
 /// What the lines say, by row; a row is a line that is not blank.
 struct Table {
-    std::vector<std::int64_t> query;  // number of the query, by first appearance
+    std::vector<Index> query;  // number of the query, by first appearance
     WordList query_ids;
     WordList documents;
     std::vector<double> value;       // relevance or score
-    std::vector<std::int64_t> line;  // where the row stands, for messages
+    std::vector<Index> line;  // where the row stands, for messages
     std::string tag;                 // last word of the first line of a run
 };
 
@@ -65,37 +61,34 @@ public:
 private:
     Kind kind;
     Table table;
-    std::int64_t n_lines = 0;
-    HashIndex<std::uint64_t> index;  // of the query ids
+    Index n_lines = 0;
+    svmlight::QueryTable ids;
 
     std::optional<std::string> read_line(std::string_view line);
-    std::int64_t query_of(std::string_view id);
 };
 
 /// The rows of a file by (query, document).
 class DocumentIndex {
 public:
-    DocumentIndex(std::span<const std::int64_t> query, Words documents);
+    DocumentIndex(Integers query, Words documents);
 
     /// Row of the document in the query, -1 if there is none.
-    std::int64_t find(std::int64_t query, std::string_view document) const;
+    Index find(Index query, std::string_view document) const;
 
     /// A row that names the same query and document as an earlier one, and that one; -1 if none.
-    std::int64_t repeated = -1, earlier = -1;
+    Index repeated = -1, earlier = -1;
 
 private:
-    std::span<const std::int64_t> query;
+    Integers query;
     Words documents;
     std::vector<std::uint64_t> hashes;  // by row
     HashIndex<std::uint64_t> index;
 
-    std::int64_t find(std::int64_t query, std::string_view document, std::uint64_t hash) const;
+    Index find(Index query, std::string_view document, std::uint64_t hash) const;
 };
 
 /// Of the documents rows[offsets[q]..offsets[q+1]) of each query, the place of each in the order of
 /// their ids, byte by byte.
-std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
-                                   std::span<const std::int64_t> rows, Words documents,
-                                   int n_threads);
+std::vector<Index> id_order(Integers offsets, Integers rows, Words documents, int n_threads);
 
 }  // namespace linrank::trec

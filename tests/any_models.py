@@ -1,7 +1,5 @@
 """Models of every kind that a file can hold, and what it means that two are the same."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import pytest
 
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
+
+COMMAND = [sys.executable, "-m", "linrank"]
 
 
 class Told(NamedTuple):
@@ -57,24 +60,35 @@ def write_svmlight(path, data, *, docid=True):
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
-    train, valid = (
-        make_ranking(n_queries=n, n_features=6, random_state=seed) for n, seed in ((40, 1), (20, 2))
-    )
-    paths = {
-        "train": write_svmlight(folder / "train.txt", train),
-        "valid": write_svmlight(folder / "valid.txt", valid),
-        "model": str(folder / "model.json"),
-        "scores": str(folder / "scores.txt"),
-    }
-    assert main(["train", paths["train"], paths["model"], "-q"]) == 0
-    assert main(["predict", paths["valid"], paths["model"], "-o", paths["scores"], "-q"]) == 0
-    return {**paths, "valid_data": valid, "train_data": train, "folder": folder}
+    names = ("train.txt", "valid.txt", "model.json", "scores.txt")
+    found = {"folder": folder, **{name.split(".")[0]: folder / name for name in names}}
+    for name, n_queries, seed in (("train", 40, 1), ("valid", 20, 2)):
+        data = make_ranking(n_queries=n_queries, n_features=6, random_state=seed)
+        found[f"{name}_data"] = data
+        write_svmlight(found[name], data)
+    train, valid, model, scores = (str(folder / name) for name in names)
+    assert main(["train", train, model, "-q"]) == 0
+    assert main(["predict", valid, model, "-o", scores, "-q"]) == 0
+    return found
+
+
+def start(*arguments, program=COMMAND, text=True, **options):
+    """A command in a process of its own; its streams are pipes."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([*program, *map(str, arguments)], text=text, **{**pipes, **options})
+
+
+def run_code(code, *arguments):
+    """What a Python program prints in a process of its own: it may be one that does not survive."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout
 
 
 def interrupted(command, at):
     """Run the command, press Ctrl-C at the first line of standard error that starts with ``at``."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
     seen = ""
     for line in process.stderr:
         seen += line
@@ -100,6 +114,17 @@ def processes_of(text):
         except OSError:
             continue
     return found
+
+
+def wait_for_sleep(process):
+    """Until a process waits for its input, which it has read so far."""
+    n_looks, deadline = 0, time.monotonic() + 60
+    while n_looks < 10:
+        with open(f"/proc/{process.pid}/stat") as file:
+            state = file.read().rpartition(") ")[2][0]
+        n_looks = n_looks + 1 if state == "S" else 0
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def wait_for_the_end_of(text):

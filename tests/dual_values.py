@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from explicit_pairs import ExplicitPairs
-from linrank import LinearModel, support_distribution
-from linrank.data.dataset import Dataset
+from linrank import Dataset, LinearModel, support_distribution
 from papers import RankSVM
 
 

@@ -15,6 +15,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -39,10 +40,11 @@ def renew(path: Path, content: bytes) -> Path:
 
 def model(content: bytes) -> bool:
     """A model file, whatever its kind: it predicts, and is the same when saved again."""
-    try:
-        found = load_model(renew(FOLDER / "m.json", content))
-    except ModelFormatError:
-        return False
+    with mock.patch("linrank.models.file.available", return_value=0):  # a few bytes ask for little
+        try:
+            found = load_model(renew(FOLDER / "m.json", content))
+        except ModelFormatError:
+            return False
     is_additive = isinstance(found, AdditiveModel)
     assert is_additive or np.isfinite(found.coef).all()
     if found.n_features < 1000:

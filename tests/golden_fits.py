@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import itertools
 import json
 import sys
@@ -27,7 +26,6 @@ from scipy import sparse
 
 import linrank
 import papers
-from linrank.cli.main import main as linrank_main
 
 TABLE = Path(__file__).with_name("golden_fits.json")
 Numbers = dict[str, Any]
@@ -76,23 +74,6 @@ class Bench:
             given = {"qid": self.qid, "sample_weight": self.weight}
             linrank.Store.write(path, self.matrix(storage), self.y, **given, chunk_bytes=1500)
         return linrank.Store(path)
-
-    @cached_property
-    def text(self) -> str:
-        """The rows as SVMlight text."""
-        lines = (
-            f"{y:g} qid:{q} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(row, 1)) + "\n"
-            for row, y, q in zip(self.X.tolist(), self.y.tolist(), self.qid.tolist(), strict=True)
-        )
-        path = self.folder / "train.txt"
-        path.write_text("".join(lines))
-        return str(path)
-
-    @cached_property
-    def preferences(self) -> str:
-        path = self.folder / "pairs.txt"
-        path.write_text("".join(f"{i} {j}\n" for i, j in self.pairs.tolist()))
-        return str(path)
 
     @cached_property
     def closing(self) -> contextlib.ExitStack:
@@ -162,16 +143,6 @@ def numbers_of(found: Any, bench: Bench) -> Numbers:
         if "algorithm_" in kept:
             kept["algorithm"] = kept.pop("algorithm_")
     return kept
-
-
-def saved(file: str, bench: Bench) -> Numbers:
-    """What is kept of a model file that the command line has written."""
-    model = linrank.load_model(file)
-    known = ("objective", "gap", "n_iter", "n_steps")
-    kept = {name: model.training[name] for name in known if name in model.training}
-    if isinstance(model, linrank.KernelModel):
-        return {"scores": model.predict(bench.X[:20]), **kept}
-    return {"coef": model.coef, **kept}
 
 
 # ---- the fits -----------------------------------------------------------------------------------
@@ -374,95 +345,6 @@ for name, (storage, make) in TOPICS.items():
     def _topics(bench: Bench, storage: str = storage, make: Callable[[], Any] = make) -> Numbers:
         ranker = linrank.PerQueryRanker(make(), random_state=4)
         return {"coef": ranker.fit(bench.matrix(storage), bench.topics).coef_.toarray()}
-
-
-# ---- the command line ---------------------------------------------------------------------------
-
-
-def run(*arguments: str) -> str:
-    """Standard output of a command, which must succeed or say that it did not converge."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        status = linrank_main([*arguments, "-q"])
-    assert status in (0, 3), f"linrank {' '.join(arguments)}: status {status}"
-    return out.getvalue()
-
-
-def method_of(arguments: str) -> str:
-    words = arguments.split()
-    return words[words.index("--method") + 1] if "--method" in words else "ranksvm"
-
-
-SGD = "--method sgd --alpha 0.01 --seed 7"
-TRAIN = {
-    "newton": ("text", "-c 0.3 -e 1e-10"),
-    "newton, default tol, standard": ("text", "--scale standard"),
-    "hinge": ("text", "-c 0.3 --loss hinge"),
-    "bundle": ("text", "-c 0.3 --solver bundle"),
-    "tron": ("text", "--method published -c 0.3 -e 1e-8"),
-    "pruned": ("text", "--pairs pruned --n-closest 60 --seed 3 -e 1e-10"),
-    "positive": ("text", "--positive --bounds 1:0:0.2 -e 1e-10"),
-    "newton, whole": ("store", "-c 0.3 -e 1e-10"),
-    "newton, passes": ("store", "-c 0.3 -e 1e-10 --memory-limit 64GB"),
-    "sgd": ("text", f"{SGD} --n-steps 3000"),
-    "sgd, passes": ("store", f"{SGD} --n-steps 3000 --memory-limit 64GB"),
-    "sgd, stream": ("text", f"{SGD} --stream"),
-    "domination, l1": ("text", "--method domination --alpha 2 -e 1e-10"),
-    "domination, l2, passes": (
-        "store",
-        "--method domination --penalty l2 --alpha 0.5 -e 1e-10 --memory-limit 64GB",
-    ),
-    "factorized": ("text", "--method factorized --n-components 3 -c 0.1 --seed 5"),
-    "regularized": ("text", "--method regularized --gamma 1 -c 0.1"),
-    "kernel": ("text", "--method kernel --kernel rbf --gamma 0.2 -c 0.3 -e 1e-10"),
-    "nystroem": (
-        "text",
-        "--method kernel --approximation nystroem --n-components 40 -c 0.3 -e 1e-10 --seed 2",
-    ),
-}
-for name, (source, arguments) in TRAIN.items():
-
-    @case(f"linrank train, {name} | {source} | float32")
-    def _train(bench: Bench, source: str = source, arguments: str = arguments) -> Numbers:
-        data = bench.text if source == "text" else str(bench.store("float32").path)
-        model = str(bench.folder / "model.json")
-        run("train", data, model, *papers.flags(*arguments.split(), method=method_of(arguments)))
-        return saved(model, bench)
-
-
-@case("linrank train, preferences | text | float32")
-def _train_preferences(bench: Bench) -> Numbers:
-    model = str(bench.folder / "model.json")
-    options = ["--preferences", bench.preferences, "--across-queries", "-e", "1e-10"]
-    run("train", bench.text, model, *papers.flags(*options))
-    return saved(model, bench)
-
-
-@case("linrank train, cluster | store | float32")
-def _train_cluster(bench: Bench) -> Numbers:
-    model = str(bench.folder / "model.json")
-    store, address = str(bench.store("float32").path), bench.client.cluster.scheduler_address
-    run("train", store, model, *papers.flags("-c", "0.3", "-e", "1e-10", "--dask", address))
-    return saved(model, bench)
-
-
-TUNE = {
-    "newton": "--Cs 0.01,0.1,1 -e 1e-10",
-    "hinge, map": "--Cs 0.01,0.1,1 --loss hinge -m map",
-    "sgd": "--method sgd --alphas 0.001,0.01,0.1 --n-steps 2000 --seed 7",
-    "domination": "--method domination --alphas 0.5,1.5,5 -e 1e-10",
-    "kernel": "--method kernel --kernel rbf --Cs 0.1,1 --gammas 0.05,0.5 -e 1e-10",
-}
-for name, arguments in TUNE.items():
-
-    @case(f"linrank tune, {name} | text | float32")
-    def _tune(bench: Bench, arguments: str = arguments) -> Numbers:
-        model = str(bench.folder / "model.json")
-        given = papers.flags(*arguments.split(), method=method_of(arguments), grid=True)
-        told = json.loads(run("tune", bench.text, *given, "--folds", "3", "-o", model, "--json"))
-        scores = next(told[key]["scores"] for key in ("path", "grid", "scores") if key in told)
-        best = {key: told[key] for key in ("C", "alpha", "gamma") if told.get(key) is not None}
-        kept = {"fold_scores": scores, "best_score": told["score"], **best}
-        return {**saved(model, bench), **kept}
 
 
 # ---- comparing ----------------------------------------------------------------------------------

@@ -51,13 +51,6 @@ class KernelTwin:
         R = root(Q)
         return cls(R, ExplicitPairs.of(replace(data, rows=DenseRows(R)), **options))
 
-    @classmethod
-    def listed(cls, Q: Array, pairs: Any, weight: Any = None) -> KernelTwin:
-        """Pairs (winner, loser) with weights."""
-        R, (i, j) = root(Q), np.asarray(pairs).T
-        omega = np.ones(len(i)) if weight is None else np.asarray(weight, dtype=np.float64)
-        return cls(R, ExplicitPairs(i, j, R[i] - R[j], omega))
-
     def optimum(self, C: float, loss: str = "squared_hinge") -> tuple[float, Array]:
         """The least objective, and the scores of the rows there."""
         value, w = self.pairs.optimum(C, loss)

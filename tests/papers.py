@@ -24,14 +24,13 @@ def settings_of(cls: Any, **given: Any) -> dict[str, Any]:
     return {**{name: PAPERS[name] for name in left}, **given}
 
 
-def flags(*given: str, method: str = "ranksvm", grid: bool = False) -> list[str]:
+def flags(*given: str) -> list[str]:
     """What is given, and the flags of the papers' settings that it leaves out."""
-    names = {"ranksvm": tuple(FLAGS), "kernel": tuple(FLAGS), "published": ()}.get(
-        method, ("--scale",)
-    )
     said = {"--C" if word == "-c" else word for word in given}
-    left = [name for name in names if name not in said and not (grid and name == "--C")]
-    return [*given, *(word for name in left for word in (name, FLAGS[name]))]
+    return [
+        *given,
+        *(word for name, value in FLAGS.items() if name not in said for word in (name, value)),
+    ]
 
 
 def _with_papers(cls: Any) -> Any:

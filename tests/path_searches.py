@@ -7,8 +7,8 @@ from linrank.data.dataset import Dataset
 from linrank.methods import ranksvm
 from linrank.methods.base import Task
 from linrank.methods.ground import Ground
-from linrank.methods.parameters import DominationSearch, RankSVMSearch
-from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH
+from linrank.methods.parameters import RankSVMSearch
+from linrank.methods.search import search_ranksvm
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.search.tuning import Judging
 
@@ -28,19 +28,11 @@ def ground_of(place, *, query_weight=None, kept=None, n_jobs=1, **options) -> Gr
 def path_over(place, Cs, *, progress=None, callback=None, **options):
     """The path over C, and its scaling."""
     ground = ground_of(place, **options)
-    path, _ = ranksvm.follow(ground, Cs, progress=progress, callback=callback)
+    path, _ = search_ranksvm.follow(ground, Cs, progress=progress, callback=callback)
     return path, ground.scaling
 
 
 def tune(place: Dataset | Parts, folds, Cs, **options):
     """The measures of the models of every fold's path."""
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
-    return RANKSVM_PATH.tune(ground_of(place, **options), folds, Cs, judging)
-
-
-def tune_domination(data: Dataset, folds, alphas, *, query_weight=None, n_jobs=1, **options):
-    """The same over alpha."""
-    judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
-    parameters = DominationSearch(n_jobs=n_jobs, **{"scale": "none", **options})
-    ground = Ground.of(Task(data, parameters, query_weight=query_weight))
-    return DOMINATION_PATH.tune(ground, folds, alphas, judging)
+    return search_ranksvm.tune(ground_of(place, **options), folds, Cs, judging)

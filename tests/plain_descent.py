@@ -1,7 +1,5 @@
 """The steps of the stochastic learners as the formulas say, with w itself: a twin for tests."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

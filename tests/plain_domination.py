@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+import reference
+from linrank.data.queries import Queries
+
 
 @dataclass
 class PlainDomination:
@@ -23,33 +26,21 @@ class PlainDomination:
     u: np.ndarray | None = None
     c: dict | None = None
 
-    def __post_init__(self):
-        self.X = np.asarray(self.X, dtype=float)
-        self.layer, self.qid = np.asarray(self.layer, dtype=float), np.asarray(self.qid)
-        n = len(self.X)
-        self.u = np.ones(n) if self.u is None else self.u
-        rows = np.arange(n)
-        self.below = [rows[(self.qid == self.qid[i]) & (self.layer < self.layer[i])] for i in rows]
-        margin = (lambda i, j: 0.0) if self.delta is None else self.delta
-        self.margins = [
-            np.array([margin(i, j) for j in below], dtype=float)
-            for i, below in enumerate(self.below)
-        ]
-
     def loss(self, w):
         """Value and gradient."""
-        z = self.X @ w
-        value, by_row = 0.0, np.zeros(len(z))
-        for i, below in enumerate(self.below):
-            a = np.append(z[below] - z[i] + self.margins[i], 0.0)
-            largest = a.max()
-            terms = np.append(self.u[below], 1.0) * np.exp(a - largest)
-            weight = self.u[i] * (1.0 if self.c is None else self.c[self.qid[i]])
-            value += weight * (largest + np.log(terms.sum()))
-            share = weight * terms[:-1] / terms.sum()
-            by_row[below] += share
-            by_row[i] -= share.sum()
-        return value, by_row @ self.X
+        n, X = len(self.layer), np.asarray(self.X, dtype=float)
+        queries = Queries.of(self.layer, self.qid)
+        order = np.arange(n) if queries.order is None else queries.order
+        margin = (lambda i, j: 0.0) if self.delta is None else self.delta
+        found = reference.domination_loss(
+            (X @ w)[order],
+            queries.offsets,
+            queries.levels,
+            u=None if self.u is None else np.asarray(self.u)[order],
+            c=None if self.c is None else [self.c[q] for q in queries.ids.tolist()],
+            margin=lambda i, j: margin(order[i], order[j]),
+        )
+        return found["value"], found["gradient"] @ X[order]
 
     def objective(self, w, penalty, alpha):
         pen = {"l1": np.abs(w).sum(), "l2": w @ w, "none": 0.0}[penalty]

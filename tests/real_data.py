@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linrank.data.dataset import Dataset
-from linrank.io.load import load
+from linrank import Dataset, load
 
 
 def real_file(name: str) -> Path:

@@ -40,28 +40,6 @@ def slope_and_value(loss: str, slack: float, epsilon: float) -> tuple[float, flo
     return slack - epsilon / 2.0, 1.0, 0.0
 
 
-def pair_loss(
-    z: Array,
-    offsets: Array,
-    levels: Array,
-    u: Array | None = None,
-    c: Array | None = None,
-    *,
-    gain: Array | None = None,
-    adjacent: bool = False,
-    loss: str = "squared_hinge",
-    epsilon: float = 1.0,
-) -> dict[str, Any]:
-    """`listed_loss` of the pairs of labels, with ``ω_ij = c_q u_i u_j (g_i - g_j)``."""
-    listed = []
-    for q, i, j in pairs(offsets, levels, adjacent):
-        weight = (1.0 if c is None else c[q]) * (1.0 if u is None else u[i] * u[j])
-        if gain is not None:
-            weight *= gain[i] - gain[j]
-        listed.append((i, j, weight))
-    return listed_loss(z, listed, loss=loss, epsilon=epsilon)
-
-
 def listed_loss(
     z: Array,
     preferences: Iterable[tuple[int, int, float]],
@@ -246,21 +224,6 @@ def somers_d(y: Array, s: Array) -> float:
     """Return ``(c - d)/(c + d + t)``; NaN if all labels are equal."""
     c, d, t = pair_counts(y, s)
     return (c - d) / (c + d + t) if c + d + t else math.nan
-
-
-def censored_counts(
-    event: Array, time: Array, risk: Array, tolerance: float
-) -> tuple[int, int, int, int]:
-    """Comparable pairs: risk in the right order, in the wrong one, tied; of all, equal times."""
-    c = d = t = at_once = 0
-    for i, j in itertools.permutations(range(len(time)), 2):
-        if event[i] and (time[j] > time[i] or (time[j] == time[i] and not event[j])):
-            is_tied = abs(risk[j] - risk[i]) <= tolerance
-            t += is_tied
-            c += not is_tied and risk[i] > risk[j]
-            d += not is_tied and risk[i] < risk[j]
-            at_once += time[j] == time[i]
-    return int(c), int(d), int(t), int(at_once)
 
 
 def auc(y: Array, s: Array, rel: float = 1.0) -> float:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.synthetic import make_ranking
+from linrank import Dataset, make_ranking
 
 
 def small(seed: int = 0, n_features: int = 5, **options) -> Dataset:

@@ -1,7 +1,5 @@
 """Data for the tests of stores, and what it means that they hold the same."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.testing import assert_array_equal
 from scipy import sparse

@@ -6,12 +6,12 @@ import ast
 import functools
 import graphlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from cli_files import run_code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "linrank"
@@ -138,6 +138,31 @@ def test_modules_do_not_import_each_other_in_circles():
     tuple(graphlib.TopologicalSorter(graph).static_order())
 
 
+def through_own_face(name: str, tree: ast.Module) -> list[str]:
+    """The names that a module takes from the face of its own folder, where circles do not show."""
+    folder = name.rpartition(".")[0]
+    return [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == folder
+        for alias in node.names
+        if f"{folder}.{alias.name}" not in KNOWN
+    ]
+
+
+FACED = [n for n, path in MODULES.items() if path.with_name("__init__.pyi").exists()]
+
+
+@pytest.mark.parametrize("name", [n for n in FACED if n.count(".") > 1 and n not in PACKAGES])
+def test_names_of_the_own_folder_come_from_their_modules(name):
+    assert through_own_face(name, tree_of(name)) == []
+
+
+def test_a_name_from_the_face_of_the_own_folder_is_found():
+    tree = ast.parse("from linrank.data import Dataset, frames")
+    assert through_own_face("linrank.data.scaling", tree) == ["Dataset"]
+
+
 def test_every_folder_has_its_layer():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert folders - set(LAYER) == set()
@@ -149,17 +174,10 @@ def includes(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
-def test_core_knows_neither_python_nor_streams(path):
+def test_core_knows_neither_python_nor_streams_and_starts_threads_in_one_place(path):
     banned = re.compile(r"Python\.h|nanobind|pybind|numpy|iostream|fstream|omp\.h")
     assert [i for i in includes(path) if banned.search(i)] == []
-
-
-@pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
-def test_threads_start_in_one_place(path):
-    if path.name == "parallel.cpp":
-        assert "thread" in includes(path)
-    else:
-        assert {"thread", "future"} & set(includes(path)) == set()
+    assert bool({"thread", "future"} & set(includes(path))) == (path.name == "parallel.cpp")
 
 
 # Where files of a scratch folder are written, which nobody else sees.
@@ -181,6 +199,13 @@ def test_files_are_written_in_one_way():
     assert found == OF_A_SCRATCH | {"system/durable.py"}
 
 
+def test_pickles_measure_and_send_and_are_no_files():
+    """Who can write a pickle can run a program here."""
+    users = {path for path in PACKAGE.rglob("*.py") if "pickle." in path.read_text()}
+    names = {path.relative_to(PACKAGE).as_posix() for path in users}
+    assert names == {"judging/candidates.py", "dask/inputs.py"}
+
+
 def test_nothing_has_a_name_that_says_nothing():
     folders = ("src", "core", "bindings", "tests", "benchmarks", "reproduce")
     names = {p for folder in folders for p in (ROOT / folder).rglob("*")}
@@ -191,7 +216,6 @@ def test_nothing_has_a_name_that_says_nothing():
 def test_the_command_line_starts_without_scipy_and_scikit_learn(statement):
     """Importing scikit-learn alone takes longer than training on a small set."""
     code = f"{statement}; import sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "joblib"}
     heavy |= {"dask", "distributed"}
-    assert heavy & set(run.stdout.split()) == set()
+    assert heavy & set(run_code(code).split()) == set()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from cli_files import write_svmlight
-from linrank import AutoRanker, Dataset, RankSVM, evaluate, load_model, make_ranking
-from linrank.cli.main import main
+from linrank import AutoRanker, RankSVM, evaluate, make_ranking
 from linrank.methods.auto import WEIGHTS
 
 
@@ -81,17 +77,3 @@ def test_what_data_cannot_have_is_not_tried() -> None:
     assert list(negative.models_) == ["few weights", "linear", "curves", "interactions"]
     pairwise = AutoRanker("pairwise_accuracy", cv=3).fit(X, y, qid=qid)
     assert list(pairwise.models_) == ["few weights", "linear", "curves", "interactions"]
-
-
-def test_commands(tmp_path, capsys) -> None:
-    X, y, qid = curved(n_queries=12)
-    model = tmp_path / "model.json"
-    data = write_svmlight(tmp_path / "data.txt", Dataset.of(X, y, qid=qid))
-    asked = ["tune", str(data), "-o", str(model), "--auto", "--folds", "3", "--json", "-q"]
-    assert main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["method"] == "auto"
-    kept = load_model(str(model))
-    assert kept.training["model"] in ("curves", "interactions", "linear", "few weights")
-    assert len(kept.predict(X)) == len(X)
-    assert main(["train", str(data), str(model), "--method", "auto", "-q"]) == 0

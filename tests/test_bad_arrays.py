@@ -1,6 +1,7 @@
 """Malformed arrays and tables: each is refused, and the message says what, where and why."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -32,16 +33,14 @@ def csr_with(data=(1.0, 2.0), indices=(0, 1), indptr=(0, 1, 2, 2, 2)):
     return csr
 
 
+frame = partial(pd.DataFrame, columns=["a", "bm25", "c"])
 BAD_X = [
     (with_value(np.nan), "Input X contains NaN at row 2, column 1;"),
     (with_value(np.inf), "contains infinity (inf) at row 2, column 1"),
     (np.asfortranarray(with_value(np.nan)), "row 2, column 1"),
     (sparse.csr_array(with_value(np.nan)), "NaN at row 2, column 1"),
     (sparse.csc_matrix(with_value(np.inf)), "(inf) at row 2, column 1"),
-    (
-        pd.DataFrame(with_value(np.nan), columns=["a", "bm25", "c"]),
-        "NaN at row 2, column 1 ('bm25')",
-    ),
+    (frame(with_value(np.nan)), "NaN at row 2, column 1 ('bm25')"),
     (pl.DataFrame({"a": [1, 2, None, 4], "b": [1.0, 2, 3, 4]}), "NaN at row 2, column 0 ('a')"),
     (pa.table({"a": [1, 2, 3, 4], "b": [1.0, None, 3, 4]}), "NaN at row 1, column 1 ('b')"),
     (pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64")}), "NaN at row 1, column 0 ('a')"),
@@ -57,18 +56,11 @@ BAD_X = [
     (X + 1j, "Complex data not supported: X has dtype complex64"),
     (np.full((4, 3), "a"), "X has dtype <U1, which is not numeric"),
     (X.astype("datetime64[D]"), "X has dtype datetime64[D], which is not"),
-    (
-        with_value({"foo": "bar"}, dtype=object),
-        "X is not numeric: float() argument must be a string or a real number, not 'dict'",
-        TypeError,
-    ),
+    (with_value({"foo": "bar"}, dtype=object), "X is not numeric: float() argument", TypeError),
     (with_value("x", dtype=object), "could not convert string"),
     (pd.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}), "column 'title' of X"),
     (pa.table({"title": list("abcd"), "a": [1.0, 2, 3, 4]}), "column 'title' of X"),
-    (
-        pd.DataFrame({"when": pd.date_range("2020", periods=4)}),
-        "column 'when' of X has dtype datetime64",
-    ),
+    (frame({"c": pd.date_range("2020", periods=4)}), "column 'c' of X has dtype datetime64"),
     (pl.DataFrame(X).lazy(), "LazyFrame; call .collect() first", TypeError),
     (np.matrix(X), "np.matrix is not supported", TypeError),
     (np.ma.masked_equal(X, 5), "masked array with masked values"),
@@ -79,6 +71,8 @@ BAD_X = [
         pd.DataFrame({"qid": [1, 1, 2, 2], "a": [1.0, 2, 3, 4]}),
         "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop",
     ),
+    # Two finite values that overflow when duplicates are added.
+    (csr_with((1e308, 1e308), (1, 1), (0, 2, 2, 2, 2)), "infinity (inf) at row 0, column 1"),
     (csr_with(indices=(0, 3)), "column index is out of range"),
     (csr_with(indices=(-1, 1)), "column index is out of range"),
     (csr_with(indptr=(0, 2, 1, 2, 2)), "offsets decrease"),
@@ -94,6 +88,7 @@ def test_bad_features(case):
         Dataset.of(bad, y)
 
 
+IDS = "; group= takes sizes, the number of rows of each query; for ids, one per row, use qid="
 BAD_OTHERS = [
     ({"y": None}, "requires y to be passed, but the target y is None"),
     ({"y": [0, 1, np.nan, 1]}, "Input y contains NaN at row 2"),
@@ -118,16 +113,8 @@ BAD_OTHERS = [
     ({"qid": [[1], [1], [2], [2]]}, "query ids must be hashable", TypeError),
     ({"qid": y, "group": [4]}, "give qid (one id per row) or group"),
     ({"group": [2, 3]}, "group sizes sum to 5 but there are 4 rows"),
-    (
-        {"group": [7, 7, 8, 8]},
-        "sum to 30 but there are 4 rows, as many as sizes; group= takes sizes, the number of rows "
-        "of each query; for ids, one per row, use qid=",
-    ),
-    (
-        {"group": [0, 0, 1, 1]},
-        "group[0] is 0, no number of rows; group= takes sizes, the number of rows of each query; "
-        "for ids, one per row, use qid=",
-    ),
+    ({"group": [7, 7, 8, 8]}, f"sum to 30 but there are 4 rows, as many as sizes{IDS}"),
+    ({"group": [0, 0, 1, 1]}, f"group[0] is 0, no number of rows{IDS}"),
     ({"group": ["a", "a", "b", "b"]}, "for ids, one per row, use qid="),
     ({"group": [4, 0]}, "group[1] is 0, no number of rows"),
     ({"group": [2.0, 2.0]}, "float64; convert them with .astype(int)"),
@@ -139,13 +126,10 @@ BAD_OTHERS = [
     ({"feature_names": ["a"]}, "X has 3 columns but feature_names has 1"),
     ({"feature_names": [1, 2, 3]}, "must be a sequence of strings", TypeError),
     ({"feature_names": "abc"}, "must be a sequence of strings", TypeError),
-    (
-        {"feature_names": ["a", "b\ud800", "c"]},
-        "the name of feature 1, 'b\\ud800', is not valid Unicode",
-    ),
+    ({"feature_names": ["a", "\ud800", "c"]}, "feature 1, '\\ud800', is not valid Unicode"),
     (
         {"feature_names": ["a", "b", "c" * 65_537]},
-        "has 65537 characters; the most is 65536: rename it",
+        "has 65537 characters; the most is 65536: rename",
     ),
     (
         {"y": np.array([0, 2**53, 2**53 + 1, 7])},
@@ -213,10 +197,3 @@ def test_queries_alone_check_too():
         Queries.of([0.0, np.nan])
     with pytest.raises(ValueError, match=r"or group \(sizes\), not both"):
         Queries.of([0.0, 1.0], qid=[1, 1], group=[2])
-
-
-def test_duplicates_with_infinite_sum_are_found():
-    """Two finite values that overflow when duplicates are added."""
-    huge = csr_with(data=(1e308, 1e308), indices=(1, 1), indptr=(0, 2, 2, 2, 2))
-    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 0, column 1"):
-        Dataset.of(huge, y)

@@ -1,7 +1,5 @@
 """The buffer of a stream: which pairs a batch makes, what is forgotten, within which memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 
@@ -256,7 +254,7 @@ ONE, INDEX = integers([1]), _core.StreamIndex(4, 4)
         (lambda: INDEX.add(ONE, np.zeros(1), -ONE), r"must lie in \[0, 2\^31\), got -1"),
         (lambda: _core.StreamIndex(0, 1), "must be >= 1"),
         (
-            lambda: _core.StreamIndex.restore(4, 4, ONE, np.zeros(1), ONE, integers([1, 2]), 0),
+            lambda: _core.StreamIndex(4, 4).restore(ONE, np.zeros(1), ONE, integers([1, 2]), 0),
             "do not fit together",
         ),
     ],

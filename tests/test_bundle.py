@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-import papers
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.losses.base import Hinge, SquaredHinge
@@ -97,16 +95,6 @@ def test_why_it_stopped_is_told():
     exact = fit(data, C=10.0, tol=1e-300)
     assert exact.stopped == "precision"
     assert 0.0 < exact.gap <= 1e-9 * exact.value
-
-
-def test_the_command_offers_it(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    options = ["--loss", "hinge", "--solver", "bundle", "-v"]
-    assert main(["train", files["train"], model, *papers.flags(*options)]) == 0
-    told = capsys.readouterr().err
-    assert "bundle, hinge, C = 1" in told
-    assert "certified: F - F* <= 0.001·F" in told
-    assert "Hessian product" not in told
 
 
 def test_planes_out_of_use_are_dropped_without_loss(monkeypatch):

@@ -4,10 +4,11 @@ An independent program judges random fits in long double (`law/optimum.cpp`); se
 what they are. A few of each kind here, 200,000 in all with ``-m slow`` (``make test-all``).
 """
 
-from __future__ import annotations
-
 import io
 import lzma
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,10 +40,10 @@ COUNTS = {
 STEP = 1000  # cases of a test
 
 
-def check(name, numbers, **options):
-    n_judged, n_refused, faults = cases.run(name, 1, numbers, **options)
+def check(name, numbers, seed=1, allowed=None):
+    n_judged, n_refused, faults = cases.run(name, seed, numbers)
     assert n_judged > 5 * n_refused  # what is refused proves nothing
-    assert [fault[:4] for fault in faults] == []
+    assert [fault[:4] for fault in faults if fault[3] != allowed] == []
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -63,10 +64,8 @@ def test_no_certificate_is_false_of_many(name, first):
 def test_no_certificate_is_false_of_fits_that_an_estimate_ends(name, monkeypatch):
     """As of data so large that a proof of the tolerance would cost too much."""
     monkeypatch.setattr("linrank.ranksvm.train.CERTIFIED", 0)
-    n_judged, n_refused, faults = cases.run(name, 2, range(COUNTS[name][1] // 2))
-    assert n_judged > 5 * n_refused
     # What an estimate says is no proof.
-    assert [fault[:4] for fault in faults if fault[3] != "not converged"] == []
+    check(name, range(COUNTS[name][1] // 2), seed=2, allowed="not converged")
 
 
 @pytest.mark.parametrize("C", [1.0, 0.1, Balance(3.0)])
@@ -105,18 +104,6 @@ def test_the_judge_finds_the_optimum_of_two_rows():
 # ---- what once was false, with the numbers it was seen by ---------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
-def test_bounds_and_large_features_do_not_make_a_gap_vanish():
-    """Terms of 10¹³ cancelled to a bound of 2^-7, above F*, and that was kept to the end."""
-    x = [1353865.0, -1372020.0, 173752.0, 581091.0, 1631652.0]
-    X = np.column_stack([[0.74, 1.01, -1.26, -0.9, 1.41], x])
-    ranker = papers.RankSVM(1.0, loss="hinge", positive=True)
-    ranker.fit(X, [1, 0, 0, 1, 1])
-    assert ranker.objective_ - 3.4e-12 <= ranker.duality_gap_
-    assert ranker.duality_gap_ <= 2.0 * ranker.objective_
-    assert ranker.converged_ == (ranker.duality_gap_ <= 1e-3 * ranker.objective_)
-
-
 def test_an_offset_of_a_column_changes_nothing():
     """Newton's decrement was -14936 there, and passed for convergence 20 % above the optimum."""
     rng = np.random.default_rng(388)
@@ -124,13 +111,12 @@ def test_an_offset_of_a_column_changes_nothing():
     y = rng.integers(0, 3, 12).astype(float)
     offset = np.array([1e8, 0.0, 0.0])
     shifted = X + offset
-    ranker = papers.RankSVM(10.0, positive=True, tol=1e-9, n_jobs=1)
-    moved = papers.RankSVM(10.0, positive=True, tol=1e-9, n_jobs=1)
-    ranker.fit(shifted - offset, y)
-    moved.fit(shifted, y)
-    assert ranker.converged_
-    assert moved.converged_
-    np.testing.assert_allclose(moved.coef_, ranker.coef_, rtol=1e-6)
+    still, moved = (
+        papers.RankSVM(10.0, positive=True, tol=1e-9, n_jobs=1).fit(rows, y)
+        for rows in (shifted - offset, shifted)
+    )
+    assert (still.converged_, moved.converged_) == (True, True)
+    np.testing.assert_allclose(moved.coef_, still.coef_, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
@@ -152,71 +138,34 @@ def test_a_far_row_costs_the_objective_no_digits(out, rows):
     X[first, 0], y[first] = out * rng.random(n_queries), 3.0
     qid = np.arange(len(X)) // rows
     ranker = papers.RankSVM(1e-3, tol=1e-6).fit(X, y, qid=qid)
-    truth = by_blocks(X @ ranker.coef_, y, qid) * 1e-3 + 0.5 * ranker.coef_ @ ranker.coef_
+    z, square = X @ ranker.coef_, ranker.coef_ @ ranker.coef_
+    each = (sum_of_squares(z[qid == q], y[qid == q]) for q in np.unique(qid))
+    truth = 1e-3 * sum(each) + 0.5 * square
     assert abs(ranker.objective_ - truth) <= min(ranker.duality_gap_, 1e-9 * truth)
 
 
-def by_blocks(z, y, qid):
-    """``Σ max(0, 1 - z_i + z_j)²`` over the pairs, block by block of rows, in long double."""
-    total = np.longdouble(0)
-    for q in np.unique(qid):
-        s, labels = z[qid == q].astype(np.longdouble), y[qid == q]
-        order = np.argsort(labels, kind="stable")
-        s, labels = s[order], labels[order]
-        below = np.searchsorted(labels, labels, side="left")
-        if len(s) > 1000:
-            return float(total) + by_moments(s.astype(float), labels)
-        for i in range(len(s)):
-            slack = np.maximum(0, 1 - s[i] + s[: below[i]])
-            total += (slack * slack).sum()
-    return float(total)
+def sum_of_squares(s, labels):
+    """``Σ max(0, 1 - s_i + s_j)²`` over the pairs of a query, in exact integers.
 
-
-def by_moments(s, labels):
-    """The same of one long query, by sums of s and s² over sorted scores, in exact integers."""
-    from fractions import Fraction
-
-    total = Fraction(0)
-    grid = 2.0**-40
-    units = [int(x) for x in np.round(s / grid)]
-    one = round(1 / grid)
+    By sums of s and s² over sorted scores, which are multiples of 2⁻⁴⁰.
+    """
+    total, one = Fraction(0), 2**40
+    units = [int(x) for x in np.round(s * one)]
     for high in np.unique(labels)[1:]:
         lower = sorted(u for u, label in zip(units, labels, strict=True) if label < high)
-        first, second = [0], [0]
-        for u in lower:
-            first.append(first[-1] + u)
-            second.append(second[-1] + u * u)
+        first, second = ([0, *accumulate(u**k for u in lower)] for k in (1, 2))
         top = np.array(lower, dtype=object)
         for u in (u for u, label in zip(units, labels, strict=True) if label == high):
             k = int(np.searchsorted(top, u - one, side="right"))
             n, a, b = len(lower) - k, first[-1] - first[k], second[-1] - second[k]
             c = one - u
             total += n * c * c + 2 * c * a + b
-    return float(total * Fraction(grid) ** 2)
+    return float(total / one**2)
 
 
 # Nine rows and nine preferences on which the estimate of the distance holds at every step and is
 # kept by none: Newton's method never ended, and did not look at max_iter.
-ENDLESS = """
-    -0.00016698433401395152 -0.00016698433418093587 423.9463006150067
-    -0.7406414310049838 -49440787.63114667
-    3.9583557130520216e-05 3.958355717010377e-05 -8797.180487185678
-    -3.96354399884477 -21225488.29023263
-    1.8360757271694215e-05 1.8360757290054972e-05 5078.529886003379
-    -10.195263394723868 32544811.70955012
-    0.00016240964454588153 0.0001624096447082912 412.98276207111786
-    -3.833735674576462 -19865828.050685246
-    -5.089208216681654e-05 -5.089208221770863e-05 7564.601993661284
-    5.8152408665780015 15547602.38112754
-    -0.0001579463661103122 -0.00015794636626825857 2415.8873136271773
-    -2.1862099403793045 38963457.93694609
-    0.0002509673547192675 0.0002509673549702349 -4917.81260975013
-    -4.956894647020341 4037656.484231168
-    -2.6770660357292665e-05 -2.6770660384063327e-05 6285.54280140565
-    6.451682924077445 32043808.48057156
-    -0.00011835467286119012 -0.0001183546729795448 -3002.2756533012084
-    -0.07780655024125363 11114640.964811793
-"""
+ENDLESS = np.loadtxt(Path(cases.__file__).with_name("endless.txt"))
 ENDLESS_PAIRS = [[0, 3], [7, 8], [7, 2], [7, 0], [2, 0], [2, 5], [6, 1], [3, 1], [7, 8]]
 
 
@@ -225,7 +174,7 @@ ENDLESS_PAIRS = [[0, 3], [7, 8], [7, 2], [7, 0], [2, 0], [2, 5], [6, 1], [3, 1],
 def test_an_estimate_that_no_step_keeps_does_not_go_on_for_ever(options):
     options = {"tol": 0.1, **options}
     ranker = papers.RankSVM(C=2307.896168476451, positive=True, **options)
-    ranker.fit_pairs(np.array(ENDLESS.split(), dtype=float).reshape(9, 5), ENDLESS_PAIRS)
+    ranker.fit_pairs(ENDLESS, ENDLESS_PAIRS)
     assert ranker.n_iter_ <= options.get("max_iter", 100) + 1
     if "max_iter" not in options:
         assert ranker.converged_
@@ -243,9 +192,14 @@ def test_rows_that_differ_by_rounding_alone_have_a_kernel_model():
 
 
 def test_a_search_goes_on_where_far_scores_drown_a_fall():
-    """The data of a false certificate: the minimum is 3·10⁻¹², and 0.585 was all that was found."""
+    """The minimum is 3·10⁻¹², and 0.585 was all that was found.
+
+    Terms of 10¹³ cancelled to a bound of 2^-7, above F*, and that was kept to the end.
+    """
     features = [[0.74, 1353865.0], [1.01, -1372020.0], [-1.26, 173752.0], [-0.9, 581091.0]]
     ranker = papers.RankSVM(C=1.0, loss="hinge", positive=True)
     with pytest.warns(linrank.ConvergenceWarning, match="rounding"):  # at 10⁻¹² of the scores
         ranker.fit(np.array([*features, [1.41, 1631652.0]]), [1, 0, 0, 1, 1])
     assert ranker.objective_ < 4e-12
+    assert ranker.objective_ - 3.4e-12 <= ranker.duality_gap_ <= 2.0 * ranker.objective_
+    assert ranker.converged_ == (ranker.duality_gap_ <= 1e-3 * ranker.objective_)

@@ -1,9 +1,6 @@
 """check: data beside what a model was trained on; the counts by a loop over single values."""
 
-from __future__ import annotations
-
 import io
-import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, RankSVM
-from linrank.cli.main import main
 from linrank.data.rows import as_rows
 from linrank.judging.check import column_tallies
 
@@ -176,30 +172,25 @@ def test_numbers_that_start_elsewhere_are_an_error():
 # ---- the command --------------------------------------------------------------------------------
 
 
-def test_the_command_tells_and_sets_its_status(files, tmp_path, capsys):
-    arguments = ["check", files["train"], "--against", files["model"]]
-    assert main([*arguments, "--strict"]) == 0
-    assert capsys.readouterr().out.endswith("rows: nothing stands out\n")
-    text = tmp_path / "odd.txt"
+def test_the_command_tells_and_sets_its_status(files, tmp_path, cli):
+    text, options = tmp_path / "odd.txt", "--against {model}"
+    out = cli(f"check {{train}} {options} --strict", **files).out
+    assert out.endswith("rows: nothing stands out\n")
     text.write_text("".join(f"{i % 2} qid:1 1:{1000 + i} 2:0.1 9:1\n" for i in range(9)))
-    arguments[1] = str(text)
-    assert main(arguments) == 4
-    out = capsys.readouterr().out
+    line = f"check {text} {options}"
+    out = cli(line, status=4, **files).out
     assert out.index("error") < out.index("[outside-range] feature 1 ")
-    assert main([*arguments, "--json"]) == 4
-    report = json.loads(capsys.readouterr().out)
+    report = cli(f"{line} --json", status=4, **files).json
     assert (report["ok"], report["rows"], report["command"]) == (False, 9, "check")
     found = {(item["code"], item["feature"]): item["values"] for item in report["findings"]}
     assert found["outside-range", "1"]["worst"] == 1008.0
     kinds = {"unknown-features", "constant", "drift", "no-signal"}
     assert kinds <= {code for code, _ in found}
-    assert main([*arguments, "--top", "1"]) == 4
-    assert " more; --top shows them" in capsys.readouterr().out
-    with open(files["train"]) as file:  # a warning, an error if strict
-        text.write_text(file.read().replace(" #", " 7:1 #"))
-    assert main(arguments) == 0
-    assert "warning  [unknown-features] the model has not seen 7" in capsys.readouterr().out
-    assert main([*arguments, "--strict"]) == 4
+    assert " more; --top shows them" in cli(f"{line} --top 1", status=4, **files).out
+    # a warning, an error if strict
+    text.write_text(files["train"].read_text().replace(" #", " 7:1 #"))
+    assert "warning  [unknown-features] the model has not seen 7" in cli(line, **files).out
+    cli(f"{line} --strict", status=4, **files)
 
 
 # ---- false alarms -------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Checkpoints: whole or not there, and no byte of them believed unseen."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

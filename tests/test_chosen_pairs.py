@@ -75,15 +75,8 @@ def test_weights_are_those_of_the_definition(
         u = np.random.default_rng(1).uniform(0.5, 2.0, data.n_rows)
         data = replace(data, weight=u)
     c = np.linspace(1.0, 2.0, data.queries.n_queries) if with_weights else None
-    swept, listed = select_pairs(
-        data,
-        pairs=pairs,
-        **sizes,
-        seed=2,
-        pair_weighting=weighting,
-        query_weight=c,
-        query_normalization=normalization,
-    )
+    how = {"pair_weighting": weighting, "query_normalization": normalization, "query_weight": c}
+    swept, listed = select_pairs(data, pairs=pairs, **sizes, seed=2, **how)
     found = entries(data, swept, listed)
     plain = pruned(case.labels, case.qid, **sizes, seed=2) if pairs == "pruned" else None
     if pairs == "closest":
@@ -175,25 +168,15 @@ def test_wrong_choices_are_refused(graded, options, message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
 
 
-@pytest.mark.parametrize(
-    ("weight", "options", "error", "message"),
-    [
-        (
-            0.0,
-            {},
-            NoPairsError,
-            "have weight zero; check sample_weight and query_weight$",
-        ),
+def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(graded):
+    for weight, options, error, message in (
+        (0.0, {}, NoPairsError, "have weight zero; check sample_weight and query_weight$"),
         (0.0, {"pair_weighting": "grade_diff"}, NoPairsError, "for pair_weighting='grade_diff'$"),
         (1e160, {}, ValueError, "sum to inf: they leave the range of double precision"),
-    ],
-)
-def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
-    graded, weight, options, error, message
-):
-    data = replace(graded, weight=np.full(graded.n_rows, weight))
-    with pytest.raises(error, match=message):
-        select_pairs(data, **options)
+    ):
+        data = replace(graded, weight=np.full(graded.n_rows, weight))
+        with pytest.raises(error, match=message):
+            select_pairs(data, **options)
 
 
 def test_preferences_beside_chosen_pairs(graded):

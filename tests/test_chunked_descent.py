@@ -1,17 +1,16 @@
 """descend_chunks, and SGDRanker on stores: the same bits whatever the memory, all of the pairs."""
 
-from __future__ import annotations
-
 import re
 import threading
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
-from dataset_parts import Parts
+from dataset_parts import BufferedParts, Parts, in_parts
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.io.store.store import Store, outline
@@ -30,56 +29,19 @@ def nothing_to_spare(monkeypatch):
     monkeypatch.setattr(chunked, "_SPARE", 0)
 
 
-def problem(seed=0, n_rows=300, n_features=5, sparse=False, weights=False, n_queries=12):
+def problem(seed=0, n_rows=300, sparse=False, weights=False, n_queries=12, text_ids=False):
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, n_features)).astype(np.float32)
-    y = np.digitize(X @ rng.standard_normal(n_features), [-1, 1]).astype(float)
+    X = rng.standard_normal((n_rows, 5)).astype(np.float32)
+    y = np.digitize(X @ rng.standard_normal(5), [-1, 1]).astype(float)
     if sparse:
-        from scipy.sparse import csr_array
-
         X = csr_array(np.where(rng.random(X.shape) < 0.5, X, 0))
     weight = rng.integers(0, 4, n_rows).astype(float) if weights else None
     qid = np.sort(rng.integers(0, n_queries, n_rows))
+    qid = np.char.add("q", qid.astype(str)) if text_ids else qid
     return Dataset.of(X, y, qid=qid, sample_weight=weight)
 
 
-def split(data, *cuts):
-    """The data in parts that end before these queries."""
-    offsets = data.queries.offsets
-    ends = [0, *(int(offsets[q]) for q in cuts), data.n_rows]
-    return [data.select(slice(a, b)) for a, b in pairwise(ends)]
-
-
-class Stored(Parts):
-    """Parts that are read: into buffers, which other chunks overwrite, and by a thread."""
-
-    def __init__(self, parts):
-        super().__init__(parts)
-        self.n_read = 0
-        self.buffers = []
-        self.threads = set()
-
-    def buffer(self):
-        most = max(part.rows.values.size for part in self.parts)
-        self.buffers.append(np.full(most, np.nan, dtype=np.float32))
-        return self.buffers[-1]
-
-    def read(self, i, *, into=None):
-        self.n_read += 1
-        self.threads.add(threading.current_thread().name)
-        data = self.parts[i]
-        values = data.rows.values
-        if into is None:
-            copy = values.copy()
-        else:
-            into[:] = np.nan  # a step on the chunk before would now be seen
-            copy = into[: values.size].reshape(values.shape)
-            copy[...] = values
-        read = replace(data, rows=replace(data.rows, values=copy))
-        read.__dict__["queries"] = data.queries
-        return read
-
-
+CUTS = [3, 4, 7, 10]  # the queries with which parts begin
 OPTIONS = {"n_steps": 3000, "alpha": 0.01, "seed": 5}
 
 
@@ -97,16 +59,16 @@ def test_one_chunk_is_the_fit_in_memory_bit_for_bit(algorithm, record):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("record", [None, "exact", "sampled"])
 def test_the_memory_decides_what_is_read_and_not_what_is_computed(sparse, record):
-    parts = split(problem(sparse=sparse), 3, 4, 7, 10)
+    parts = in_parts(problem(sparse=sparse), CUTS)
     options = OPTIONS | {"algorithm": "hybrid", "record": record, "passes": 6}
-    free = Stored(parts)
+    free = BufferedParts(parts)
     expected = descend_chunks(free, **options)
     assert free.n_read == 5
     assert free.buffers == []
     least = least_limit(parts, **options)
     reads = []
     for limit in (least, 2 * least, 3 * least):
-        source = Stored(parts)
+        source = BufferedParts(parts)
         found = descend_chunks(source, **options, memory_limit=limit)
         assert_array_equal(found.w, expected.w)
         assert found.history == expected.history | {"seconds": found.history["seconds"]}
@@ -122,9 +84,9 @@ def least_limit(parts, **options):
 
 
 def test_a_chunk_is_read_while_another_is_stepped_on():
-    parts = split(problem(), 3, 4, 7, 10)
+    parts = in_parts(problem(), CUTS)
     least = least_limit(parts, **OPTIONS)
-    ahead, alone = Stored(parts), Stored(parts)
+    ahead, alone = BufferedParts(parts), BufferedParts(parts)
     descend_chunks(ahead, **OPTIONS, memory_limit=2 * least)
     descend_chunks(alone, **OPTIONS, memory_limit=least)
     assert len(ahead.buffers) == 2
@@ -134,21 +96,21 @@ def test_a_chunk_is_read_while_another_is_stepped_on():
 
 
 def test_nothing_is_left_running_when_a_callback_stops_or_fails():
-    parts = split(problem(), 3, 4, 7, 10)
+    parts = in_parts(problem(), CUTS)
     options = OPTIONS | {"memory_limit": 2 * least_limit(parts, **OPTIONS)}
 
     def fail(state):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        descend_chunks(Stored(parts), callback=fail, **options)
-    result = descend_chunks(Stored(parts), callback=lambda state: True, **options)
+        descend_chunks(BufferedParts(parts), callback=fail, **options)
+    result = descend_chunks(BufferedParts(parts), callback=lambda state: True, **options)
     assert (result.stopped, result.n_steps) == ("callback", 100)
     assert not [t for t in threading.enumerate() if t.name.startswith("linrank-read")]
 
 
 def test_a_fault_of_reading_is_told_where_it_is_waited_for(monkeypatch):
-    parts, read = split(problem(), 3, 4, 7, 10), Stored.read
+    parts, read = in_parts(problem(), CUTS), BufferedParts.read
 
     def broken(self, i, *, into=None):
         if i == 3:
@@ -156,10 +118,10 @@ def test_a_fault_of_reading_is_told_where_it_is_waited_for(monkeypatch):
         return read(self, i, into=into)
 
     limits = (None, 2 * least_limit(parts, **OPTIONS))
-    monkeypatch.setattr(Stored, "read", broken)
+    monkeypatch.setattr(BufferedParts, "read", broken)
     for limit in limits:
         with pytest.raises(OSError, match="chunk 3 is gone"):
-            descend_chunks(Stored(parts), **OPTIONS, memory_limit=limit)
+            descend_chunks(BufferedParts(parts), **OPTIONS, memory_limit=limit)
 
 
 # ---- the distribution ---------------------------------------------------------------------------
@@ -172,7 +134,7 @@ def test_the_recorded_objective_is_that_of_the_whole(sampling):
     options = {"sampling": sampling, "query_weight": c, "record": "exact", "C": 0.02}
     ours, plain = (
         run(given, n_steps=400, **options)
-        for run, given in ((descend_chunks, Parts(split(data, 1, 4, 6))), (descend, data))
+        for run, given in ((descend_chunks, Parts(in_parts(data, [1, 4, 6]))), (descend, data))
     )
     assert ours.alpha == pytest.approx(plain.alpha, rel=1e-12)
     assert ours.n_pairs == plain.n_pairs
@@ -193,7 +155,7 @@ def test_real_data_in_chunks_end_near_those_in_memory(average, margin):
     order = np.argsort(np.add.reduceat(data.labels, offsets[:-1]) / np.diff(offsets), kind="stable")
     rows = [np.arange(offsets[q], offsets[q + 1]) for q in order]
     data = data.select(np.concatenate(rows))
-    parts = Parts(split(data, *range(47, 471, 47)))
+    parts = Parts(in_parts(data, list(range(47, 471, 47))))
     options = {"algorithm": "hybrid", "average": average, "n_steps": 100_000, "record": "exact"}
     plain = np.mean([descend(data, **options, seed=s).objective for s in range(3)])
     ours = np.mean([descend_chunks(parts, **options, seed=s).objective for s in range(3)])
@@ -209,7 +171,7 @@ def test_chunks_without_pairs_are_never_read():
     labels[data.queries.offsets[3] : data.queries.offsets[4]] = 1.0
     weight[4:7] = 0.0
     data = replace(data, labels=labels)
-    source = Stored(split(data, 3, 4, 7))
+    source = BufferedParts(in_parts(data, CUTS[:3]))
     result = descend_chunks(source, **OPTIONS, query_weight=weight, memory_limit=None)
     assert source.n_read == 2
     assert result.n_pairs == descend(data, **OPTIONS, query_weight=weight).n_pairs
@@ -219,7 +181,7 @@ def test_what_chunks_cannot_give_is_an_error():
     data = problem()
     flat = replace(data, labels=np.zeros(data.n_rows))
     with pytest.raises(NoPairsError, match=r"none of the 3 chunks \(300 rows\) has a pair"):
-        descend_chunks(Parts(split(flat, 3, 4)), **OPTIONS)
+        descend_chunks(Parts(in_parts(flat, CUTS[:2])), **OPTIONS)
     with pytest.raises(NoPairsError, match="none of the 1 chunks"):
         descend_chunks(Parts([data]), **OPTIONS, query_weight=np.zeros(data.queries.n_queries))
     with pytest.raises(ValueError, match=r"sampling='roc' compares rows of all queries"):
@@ -229,18 +191,7 @@ def test_what_chunks_cannot_give_is_an_error():
 # ---- stores -------------------------------------------------------------------------------------
 
 
-def ranking(n_rows=600, n_features=5, seed=0, sparse=False, names=None, text_ids=False):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, n_features)).astype(np.float32)
-    y = np.digitize(X @ rng.standard_normal(n_features), [-1, 1]).astype(float)
-    if sparse:
-        from scipy.sparse import csr_array
-
-        X = csr_array(np.where(rng.random(X.shape) < 0.5, X, 0))
-    qid = np.sort(rng.integers(0, 30, n_rows))
-    qid = np.char.add("q", qid.astype(str)) if text_ids else qid
-    weight = rng.integers(1, 4, n_rows).astype(float)
-    return Dataset.of(X, y, qid=qid, sample_weight=weight, feature_names=names)
+ranking = partial(problem, n_rows=600, n_queries=30, weights=True)
 
 
 def written(tmp_path, data, chunk_bytes=2000):

@@ -1,10 +1,11 @@
-"""Training on chunks, and on rows that lie elsewhere: the same answer as in memory."""
+"""Training on chunks, and on rows elsewhere, with paths and folds: the same answer as in memory."""
 
 from __future__ import annotations
 
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,25 +16,29 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from dataset_parts import Parts
-from linrank import make_ranking
+import linrank
+import papers
+from dataset_parts import BufferedParts, MemoryParts, PlainGathering, cut, in_parts
+from linrank import QueryKFold, make_ranking
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.scaling import Scaling
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
+from linrank.io.store.store import Store
+from linrank.losses.swaps import LONGEST
 from linrank.parts import risk as tasks
 from linrank.parts.gathered_rows import GatheredRows, gather_rows
-from linrank.parts.parts import GROUP, MemoryChunks, tree_sum
+from linrank.parts.parts import GROUP, MemoryChunks, only_queries, tree_sum
 from linrank.parts.passes import Passes, plan_passes, sample_capacity
-from linrank.parts.recipes import DominationRecipe, RankRecipe
-from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.parts.train import train_chunks
+from linrank.parts.recipes import DominationRecipe, RankRecipe, rank_recipe
+from linrank.parts.risk import ChunkedProblem, evaluate, sizes_of
+from linrank.parts.train import swap_recipe, train_chunks, train_parts
+from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import as_Cs
-from linrank.ranksvm.train import Problem, train
-from linrank.search.folds import deal
+from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
+from linrank.search.folds import as_folds
 from linrank.system.reading import Plan
 from path_searches import path_over, tune
-from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from stored_data import dense
 from strategies import datasets
@@ -50,39 +55,6 @@ def dataset(seed: int = 0, *, is_sparse: bool = False, weighted: bool = False) -
     return Dataset.of(X, made.y, qid=made.qid, sample_weight=weight)
 
 
-def parts_of(data: Dataset, k: int) -> list[Dataset]:
-    """The queries in k parts of consecutive ones."""
-    queries = data.queries
-    number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    number = queries.scatter(number)
-    cuts = np.array_split(np.arange(queries.n_queries), k)
-    return [data.select(np.flatnonzero(np.isin(number, cut))) for cut in cuts]
-
-
-class Listed(Parts):
-    """Datasets that are read into buffers, which are overwritten as those of a store are."""
-
-    path, n_reads = "parts", 0
-
-    def __init__(self, parts: list[Dataset]) -> None:
-        super().__init__(parts)
-        self.n_queries = sum(part.queries.n_queries for part in parts)
-        self.nbytes = sum(part.rows.nbytes for part in parts)
-
-    def buffer(self) -> Any:
-        largest = max(part.rows.values.size for part in self.parts)
-        return np.full(largest, np.nan, self.parts[0].rows.dtype)
-
-    def read(self, i: int, *, into: Any = None) -> Dataset:
-        part, own = self.parts[i], self.buffer() if into is None else into
-        self.n_reads += 1
-        values = part.rows.values
-        own[:] = np.nan
-        own[: values.size] = values.reshape(-1)
-        rows = replace(part.rows, values=own[: values.size].reshape(values.shape))
-        return Dataset(rows, part.labels, part.qid, part.weight)
-
-
 def memory_chunks(recipe: Any, parts: list[Dataset]) -> MemoryChunks:
     return MemoryChunks([recipe.chunk(part) for part in parts])
 
@@ -95,84 +67,68 @@ def test_sums_of_groups_have_the_bits_of_the_tree(values: list[float]) -> None:
         tree_sum([])
 
 
-def assert_near(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+def assert_same(found: Any, expected: Any, tol: float = 1e-9) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
 
 
 PLAIN = {"query_normalization": None}
 BOX = {"scale": np.linspace(0.5, 2.0, 7), "bounds": (np.full(7, -0.1), np.full(7, 0.2))}
 
 
+FITS = {
+    RankRecipe: train,
+    DominationRecipe: partial(train_domination, penalty="l2", solver="newton"),
+}
+
+
 @pytest.mark.parametrize("k", PARTS)
 @pytest.mark.parametrize(
-    ("data", "own", "given"),
+    ("kind", "data", "own", "given"),
     [
-        (dataset(weighted=True), PLAIN, {"C": 0.1}),
-        (dataset(weighted=True), {**PLAIN, "pairs": "adjacent"}, {"C": 0.1}),
-        (dataset(weighted=True), {**PLAIN, "pair_weighting": "gain_diff"}, {"C": 0.1}),
-        (dataset(3, is_sparse=True), {"query_normalization": "pairs"}, {"C": 5.0}),
-        (dataset(4), {}, {"C": 0.1, **BOX}),
+        (RankRecipe, dataset(weighted=True), PLAIN, {"C": 0.1}),
+        (RankRecipe, dataset(weighted=True), {**PLAIN, "pairs": "adjacent"}, {"C": 0.1}),
+        (RankRecipe, dataset(weighted=True), {**PLAIN, "pair_weighting": "gain_diff"}, {"C": 0.1}),
+        (RankRecipe, dataset(3, is_sparse=True), {"query_normalization": "pairs"}, {"C": 5.0}),
+        (RankRecipe, dataset(4), {}, {"C": 0.1, **BOX}),
+        *(
+            (DominationRecipe, dataset(2, weighted=True), {"margin": margin}, {"alpha": 2.0})
+            for margin in (None, 1.0, ("linear", 2.0))
+        ),
     ],
 )
-def test_ranksvm_on_chunks_is_ranksvm(k: int, data: Dataset, own: Any, given: Any) -> None:
+def test_training_on_chunks_is_that_of_the_whole(k: int, kind: Any, data: Dataset, own, given):
     """Some of the chunks are sparse."""
-    whole, recipe = train(data, tol=TOL, n_jobs=1, **own, **given), RankRecipe(**own)
+    whole, recipe = FITS[kind](data, tol=TOL, n_jobs=1, **own, **given), kind(**own)
     parts = [
         replace(part, rows=as_sparse(part.rows)) if i % 2 else part
-        for i, part in enumerate(parts_of(data, k))
+        for i, part in enumerate(in_parts(data, k))
     ]
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL, **given)
-    assert_near(found.w, whole.w)
-
-
-def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
-    data = dataset(1)
-    whole = train(data, C=0.1, loss="hinge", tol=1e-6, n_jobs=1)
-    recipe = RankRecipe(loss="hinge")
-    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, 4)), recipe, C=0.1, tol=1e-6)
-    assert found.gap <= 1e-6 * found.value
-    assert abs(found.value - whole.value) <= 2e-6 * whole.value
-
-
-@pytest.mark.parametrize("k", PARTS)
-@pytest.mark.parametrize("margin", [None, 1.0, ("linear", 2.0)])
-def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
-    data, recipe = dataset(2, weighted=True), DominationRecipe(margin=margin)
-    options: dict[str, Any] = {"penalty": "l2", "solver": "newton", "tol": TOL, "n_jobs": 1}
-    whole = train_domination(data, alpha=2.0, margin=margin, **options)
-    chunks = memory_chunks(recipe, parts_of(data, k))
-    assert_near(train_chunks(chunks, recipe, alpha=2.0, tol=TOL)[0].w, whole.w)
+    assert_same(found.w, whole.w)
 
 
 def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
-    parts = parts_of(dataset(5), 6)
+    parts = in_parts(dataset(5), 6)
     recipe = RankRecipe()
     in_memory, _ = train_chunks(memory_chunks(recipe, parts), recipe, C=0.1)
     n_reads = []
     for n_buffers, n_states, n_kept in [(2, 0, 0), (2, 3, 0), (3, 6, 2), (2, 6, 6)]:
-        source = Listed(parts)
+        source = BufferedParts(parts)
         with Passes(source, recipe, Plan(n_buffers, n_states, n_kept), 2) as passes:
             found, _ = train_chunks(passes, recipe, C=0.1)
             n_bytes = passes.n_read
         np.testing.assert_array_equal(found.w, in_memory.w)
         assert found.history["objective"] == in_memory.history["objective"]
-        n_reads.append(source.n_reads)
+        n_reads.append(source.n_read)
     assert n_bytes == source.nbytes  # where all is kept, it is read once
     assert n_reads[0] >= n_reads[1] > n_reads[2] > n_reads[3] == 6
 
 
-def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
-    data, recipe = dataset(6), RankRecipe(by_query=True)
-    whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
-    with Passes(Listed(parts_of(data, 4)), recipe, Plan(2, 2, 0)) as passes:
-        found, _ = train_chunks(passes, recipe, C=0.1, tol=TOL)
-    assert_near(found.w, whole.w)
-
-
 def test_a_kept_state_keeps_no_rows() -> None:
     """Rows scaled by query are a copy of a chunk, which the budget does not have for a state."""
-    parts, recipe = parts_of(dataset(6), 4), RankRecipe(by_query=True)
-    with Passes(Listed(parts), recipe, Plan(2, 3, 1)) as passes:
+    parts, recipe = in_parts(dataset(6), 4), RankRecipe(by_query=True)
+    with Passes(BufferedParts(parts), recipe, Plan(2, 3, 1)) as passes:
         passes.total(tasks.evaluate, np.ones(7), 1.0)
         kept = [passes._reader.here[0], *(passes._states[i] for i in (1, 2))]
     assert kept[0].rows.nbytes == parts[0].rows.nbytes
@@ -183,8 +139,8 @@ def test_a_kept_state_keeps_no_rows() -> None:
 
 
 def test_a_pass_over_some_chunks_reads_no_other() -> None:
-    parts = parts_of(dataset(7), 5)
-    recipe, source = RankRecipe(), Listed(parts)
+    parts = in_parts(dataset(7), 5)
+    recipe, source = RankRecipe(), BufferedParts(parts)
     with Passes(source, recipe, Plan(2, 0, 0)) as passes:
         own = [None, (), None, None, ()]
         found = passes.each(tasks.sizes, per_chunk=own)
@@ -206,7 +162,7 @@ def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
             return super().total(task, *args)
 
     recipe = RankRecipe()
-    chunks = Counted([recipe.chunk(part) for part in parts_of(dataset(13), 3)])
+    chunks = Counted([recipe.chunk(part) for part in in_parts(dataset(13), 3)])
     found, _ = train_chunks(chunks, recipe, C=0.1)
     assert "hessian_matrix" not in Counted.asked
     # A pass for the start, one for each trial, one for each product: no others.
@@ -215,7 +171,7 @@ def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
 
 
 def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
-    class Broken(Listed):
+    class Broken(BufferedParts):
         def read(self, i: int, *, into: Any = None) -> Dataset:
             if i == 2:
                 raise OSError("no such chunk")
@@ -223,18 +179,17 @@ def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
 
     recipe = RankRecipe()
     with (
-        Passes(Broken(parts_of(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
+        Passes(Broken(in_parts(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
         pytest.raises(OSError, match="no such chunk"),
     ):
         train_chunks(passes, recipe)
 
 
 def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
-    made = make_ranking(n_queries=40, rows_per_query=(100, 300), n_features=4, random_state=0)
-    data = Dataset.of(made.X, made.y, qid=made.qid)
+    data = make_ranking(n_queries=40, rows_per_query=(100, 300), n_features=4, random_state=0)
     whole = Problem.of(data, 2.0, n_jobs=1).sample(1500)
     recipe = RankRecipe()
-    gathering = memory_chunks(recipe, parts_of(data, 7))
+    gathering = memory_chunks(recipe, in_parts(data, 7))
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 2.0)
     part = problem.sample(1500)
     assert isinstance(part, Problem)
@@ -288,13 +243,11 @@ def test_state_is_of_its_weights_and_smoothing() -> None:
 
 def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linrank.parts.passes.SPARE", 0)  # more than all of these chunks
-    source = Listed(parts_of(dataset(12), 8))
+    source = BufferedParts(in_parts(dataset(12), 8))
     recipe, largest = RankRecipe(), max(chunk.nbytes for chunk in source.chunks)
-    with pytest.raises(
-        MemoryError, match=r"is too small: training .* beyond what the process"
-    ) as e:
+    with pytest.raises(MemoryError, match=r"is too small: training .* beyond what") as told:
         plan_passes(source, largest, recipe)
-    least = re.search(r"allow (\S+), or write the store with smaller chunks", str(e.value))
+    least = re.search(r"allow (\S+), or write the store with smaller chunks", str(told.value))
     assert least is not None
     tight = plan_passes(source, least[1], recipe)
     assert (tight.n_buffers, tight.n_states, tight.n_kept) == (2, 0, 0)
@@ -305,12 +258,12 @@ def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", [RankRecipe, DominationRecipe])
 def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
-    parts = parts_of(dataset(), 5)
+    parts = in_parts(dataset(), 5)
     weight = {id_: float(k != 2) for k, part in enumerate(parts) for id_ in part.queries.ids}
     recipe = kind(query_weight=weight)
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL)
     others = memory_chunks(kind(), parts[:2] + parts[3:])
-    assert_near(found.w, train_chunks(others, kind(), tol=TOL)[0].w)
+    assert_same(found.w, train_chunks(others, kind(), tol=TOL)[0].w)
 
 
 def giant(n_rows: int = 400, n_features: int = 5, seed: int = 0) -> Dataset:
@@ -361,12 +314,6 @@ def test_scaling_is_that_of_the_rows_together(kind):
         assert_allclose(Scaling.fit(kind, lazy.rows, weight=lazy.weight).factors, expected)
 
 
-def test_scaling_by_query_is_refused():
-    lazy = lazily(small())
-    with pytest.raises(ValueError, match=r"scale='query'.*blocks elsewhere.*'standard'"):
-        Scaling("query").transform(lazy.rows, lazy.queries)
-
-
 # ---- training -----------------------------------------------------------------------------------
 
 
@@ -386,12 +333,6 @@ def test_a_path_is_that_in_memory(data, options):
     found, _ = path_over(lazily(data), Cs, tol=1e-10, **options)
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-4, atol=1e-7)
-
-
-def test_the_hinge_of_a_giant_query():
-    truth, found = (train(d, C=0.01, loss="hinge", tol=1e-5) for d in (giant(), lazily(giant())))
-    assert found.converged
-    assert abs(found.value - truth.value) <= found.gap + truth.gap
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 7])
@@ -434,15 +375,6 @@ def test_a_product_costs_a_gather_and_a_scatter():
     assert gathering.asked == {"block_score_matrix": 1, "block_slopes": 1}
 
 
-def test_cross_validation_of_a_giant_query():
-    data, Cs = giant(), as_Cs([1e-4, 1e-2])
-    truth, found = (
-        tune(d, deal(d, 3), Cs, scoring="ndcg@10", scale="minmax", tol=1e-10, n_jobs=1)
-        for d in (data, lazily(data))
-    )
-    assert_allclose(found.scores, truth.scores, rtol=1e-12)
-
-
 # ---- what cannot be put together ----------------------------------------------------------------
 
 
@@ -452,3 +384,266 @@ def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
     together = gather_rows(PlainGathering(blocks))
     assert together.queries.ids is not None
     assert together.queries.ids.tolist() == [2**53, 2**53 + 1, 0.0, 1, 2]
+
+
+# ---- paths and folds over parts ------------------------------------------------------------------
+
+GRID = as_Cs([1e-3, 0.03, 1.0])
+UNCERTAIN = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
+
+
+def made(n_queries: int = 40, longest: int = 14, seed: int = 0) -> Dataset:
+    data = linrank.make_ranking(
+        n_queries, (1, longest), 6, noise=1.0, random_state=seed, dtype="float64"
+    )
+    weight = np.random.default_rng(seed).integers(1, 3, data.n_rows).astype(float)
+    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
+
+
+def in_memory(data: Dataset, n_parts: int) -> MemoryParts:
+    return MemoryParts(in_parts(data, n_parts))
+
+
+# ---- paths --------------------------------------------------------------------------------------
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("n_parts", [1, 3, 12])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        *({"scale": "standard", "pair_weighting": name} for name in ("uniform", "ndcg@5", "err@4")),
+        {"scale": "query"},
+        {"positive": True, "scale": "minmax"},
+        {"loss": "hinge"},
+        {"pairs": "adjacent", "query_normalization": "pairs"},
+    ],
+    ids=str,
+)
+def test_a_path_over_parts_is_the_path(n_parts, options):
+    data = made(seed=1)
+    tol = 1e-5 if options.get("loss") == "hinge" else 1e-10
+    truth, scaling = path_over(data, GRID, tol=tol, **options)
+    found, same = path_over(in_memory(data, n_parts), GRID, tol=tol, **options)
+    assert found.converged.all()
+    if "loss" in options:
+        gaps = found.gaps + truth.gaps
+        assert (np.abs(found.objectives - truth.objectives) <= gaps).all()
+    else:
+        assert_same(found.coefs, truth.coefs)
+        assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
+    if scaling.factors is not None:
+        assert_allclose(same.factors, scaling.factors)
+
+
+def test_a_model_that_serves_the_next_C_costs_no_pass():
+    """Neighboring values of C: the second model is the first, without a task."""
+    found, _ = path_over(in_memory(made(), 3), as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
+    assert found.n_hvp[1] == 0
+    assert_array_equal(found.coefs[0], found.coefs[1])
+
+
+# ---- chunks of a fold ---------------------------------------------------------------------------
+
+
+@given(datasets(max_rows=24, weights=True), st.integers(0, 2**32 - 1))
+def test_the_chunk_of_a_fold_is_that_of_its_queries_alone(data, seed):
+    rng = np.random.default_rng(seed)
+    kept = rng.random(data.queries.n_queries) < 0.6
+    recipe = RankRecipe(pair_weighting="grade_diff", query_normalization="pairs")
+    chunk = recipe.chunk(data, 1, kept)
+    assert chunk.rows is data.rows  # not copied
+    w = rng.standard_normal(data.n_features)
+    found = evaluate(chunk, w, 1.0)
+    assert chunk.sizes.n_queries == kept.sum()
+    assert chunk.sizes.n_rows == np.diff(data.queries.offsets)[kept].sum()
+    if chunk.terms is None:
+        assert found.value == 0.0
+        return
+    alone = recipe.chunk(only_queries(data, np.flatnonzero(kept)))
+    truth = evaluate(alone, w, 1.0)
+    assert_array_equal(chunk.sizes.n_levels, alone.sizes.n_levels)
+    assert chunk.sizes.weight == alone.sizes.weight
+    assert found.value == truth.value
+    assert_allclose(found.gradient, truth.gradient, rtol=1e-12, atol=1e-12)
+
+
+# ---- cross-validation ---------------------------------------------------------------------------
+
+
+def check_scores(cv, data, parts, **options):
+    options = {"tol": 1e-10, **options}
+    truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, **options)
+    found = tune(parts, folds_of(cv, parts), GRID, **options)
+    assert_allclose(found.scores, truth.scores, rtol=1e-12)
+    assert found.chosen == truth.chosen
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("n_parts", [1, 3, 17])
+@pytest.mark.parametrize(
+    ("scale", "weighting", "scoring"),
+    [
+        ("none", "uniform", "ndcg@10"),
+        ("standard", "ndcg@5", "err@5"),
+        ("minmax", "err@4", "pairwise_accuracy"),
+        ("query", "uniform", "all_pairs_error"),
+    ],
+)
+def test_scores_are_those_in_memory(n_parts, scale, weighting, scoring):
+    data, options = made(seed=2), {"pair_weighting": weighting, "scale": scale}
+    check_scores(4, data, in_memory(data, n_parts), scoring=scoring, **options)
+
+
+def test_queries_in_another_order_than_parts_have_the_same_folds():
+    """As after split queries were moved: the numbers of queries are those of the input."""
+    data = made(seed=3)
+    order = np.random.default_rng(0).permutation(40)
+    chosen = [np.sort(part) for part in np.array_split(order, 5)]
+    parts = MemoryParts([only_queries(data, part) for part in chosen])
+    parts.query_numbers = chosen
+    check_scores(3, data, parts)
+
+
+def test_folds_of_other_kinds():
+    data, other = made(seed=4), made(seed=5)
+    shuffled = QueryKFold(3, shuffle=True, random_state=5)
+    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
+    for cv in (shuffled, splits, (other.X, other.y, other.qid)):
+        check_scores(cv, data, in_memory(data, 3))
+
+
+ROWS = np.arange(made().n_rows)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "at least 2 folds"),
+        (41, "40 queries cannot fill 41 folds"),
+        ("5", "cv must be"),
+        ([(ROWS[1:-30], ROWS[-1:])], "some of the rows of a query"),
+    ],
+    ids=lambda cv: str(cv)[:9],
+)
+def test_folds_that_cannot_be(cv, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        folds_of(cv, in_memory(made(), 3))
+
+
+def test_one_query_cannot_be_dealt_out():
+    data = Dataset.of(np.eye(6), np.arange(6))
+    with pytest.raises(ValueError, match="without qid all rows of parts are one"):
+        folds_of(3, MemoryParts([data]))
+
+
+# ---- pairs weighted by a measure ----------------------------------------------------------------
+
+SWAP_GRID = as_Cs([1e-2, 0.3])
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pair_weighting": "ndcg@5"},
+        {"pair_weighting": "ndcg@5", "C": 0.3, "n_rounds": 3},
+        {"pair_weighting": "map", "query_normalization": "pairs"},
+        {"pair_weighting": "err@4", "C": 2.0},
+        {"pair_weighting": "uniform"},
+        {"pair_weighting": "p@3", "bounds": (np.full(6, -0.05), np.full(6, 0.3))},
+    ],
+    ids=lambda options: "-".join(map(str, list(options.values())[:2])),
+)
+def test_parts_find_what_memory_finds(n_parts: int, options: dict[str, Any]) -> None:
+    data = made()
+    query_weight = {q: 0.5 + q % 3 for q in data.queries.ids.tolist()}
+    scale = Scaling.fit("standard", data.rows, weight=data.weight, n_jobs=1)
+    solving = {"C": options.pop("C", FIRST), "bounds": options.pop("bounds", None), "tol": 1e-14}
+    weights = np.array(list(query_weight.values()))
+    own = {**options, "query_weight": weights, "scale": scale.factors, "n_jobs": 1}
+    whole = train(data, **own, **solving)
+    recipe = rank_recipe("parts", query_weight, **options)
+    found, n_pairs = train_parts(in_memory(data, n_parts), recipe, scale, w0=None, **solving)
+    assert_same(found.w, whole.w)
+    assert_allclose([found.C, found.value], [whole.C, whole.value], rtol=1e-12)
+    assert n_pairs == data.queries.n_pairs
+
+
+@UNCERTAIN
+@pytest.mark.parametrize("scale", ["standard", "query"])
+def test_passes_over_a_store_find_what_memory_finds(
+    scale: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = made(200)
+    store = Store.of(tmp_path / "store", data, chunk_bytes=10_000)
+    assert store.n_chunks > 4
+    ranker = papers.RankSVM(C="auto", pair_weighting="ndcg@10", tol=1e-14, scale=scale)
+    whole = ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+    expected, training, n_pairs = whole.coef_, whole.model_.training, whole.n_pairs_
+    for plan in (None, Plan(n_buffers=2, n_states=1, n_kept=0)):
+        if plan is not None:  # next to nothing is kept from pass to pass
+            monkeypatch.setattr(Plan, "of", lambda *_, plan=plan, **sizes: plan)
+        passes = ranker.set_params(memory_limit="64GB").fit(store)
+        assert_same(passes.coef_, expected)
+        assert_allclose(passes.model_.training["C"], training["C"])
+        assert passes.n_pairs_ == n_pairs
+    assert passes.model_.training["pair_weighting"] == "ndcg@10"
+
+
+def test_the_highest_label_of_err_is_that_of_all_parts() -> None:
+    """A part without the highest label weighs as the whole does, and a fold as its queries."""
+    data = made()
+    labels = np.minimum(data.labels, 2.0)
+    labels[-3:] = 4.0  # of the last query
+    parts = in_memory(Dataset.of(data.X, labels, qid=data.qid), 3)
+    recipe, _, _ = swap_recipe(parts, RankRecipe(pair_weighting="err@4"))
+    assert recipe.measure.y_max == 4.0
+    kept = [np.ones(len(part), dtype=bool) for part in parts.lengths]
+    kept[-1][:] = False
+    recipe, _, _ = swap_recipe(parts.select(kept), RankRecipe(pair_weighting="err@4"))
+    assert recipe.measure.y_max == 2.0
+
+
+def test_samples_of_long_queries_keep_their_first_rows() -> None:
+    """The sample over parts is that in memory, rows of the cut-off included."""
+    data = made(8, longest=700)
+    swaps, _ = swapped_pairs(data, "ndcg@20", n_jobs=1)
+    truth = Problem(data.rows, swaps, 1.0, None, 1).sample(900)
+    parts = in_memory(data, 3)
+    recipe, _, _ = swap_recipe(parts, RankRecipe(pair_weighting="ndcg@20"))
+    with parts.opened(recipe) as chunks:
+        whole = ChunkedProblem(chunks, recipe, sizes_of(chunks), 1.0)
+        found = whole.sample(900)
+        assert recipe.seed == SAMPLE_SEED
+        assert_allclose(whole.weight, swaps.total_weight())
+    w = np.random.default_rng(0).normal(size=data.n_features)
+    ours, theirs = found.objective().at(w), truth.objective().at(w)
+    assert found.n_rows == truth.n_rows < data.n_rows
+    assert_allclose(ours.value, theirs.value, rtol=1e-10)
+    assert_same(ours.gradient, theirs.gradient)
+
+
+def test_what_cannot_be_served_is_refused_before_a_pass() -> None:
+    for options, message in (
+        ({"pair_weighting": "auc"}, "ndcg, map"),
+        ({"pair_weighting": "ndcg@5", "solver": "bundle"}, "use solver='newton'"),
+        ({"pair_weighting": "ndcg@5", "n_rounds": 0}, "n_rounds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rank_recipe("parts", **options)
+    parts = in_memory(made(), 2)
+    parts.opened = None  # a pass would fail
+    parts.lengths = [np.array([LONGEST + 1])]
+    with pytest.raises(ValueError, match="name a cut-off, as in 'map@100'"):
+        swap_recipe(parts, RankRecipe(pair_weighting="map"))
+
+
+def test_weights_that_are_all_zero_are_an_error() -> None:
+    data = made()
+    with pytest.raises(linrank.NoPairsError, match="weight zero"):
+        train(data, pair_weighting="p(rel=9)@5", C=FIRST, n_jobs=1)
+    with pytest.raises(linrank.NoPairsError, match="a weight"):
+        path_over(in_memory(data, 2), SWAP_GRID, pair_weighting="p(rel=9)@5")

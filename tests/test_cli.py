@@ -1,22 +1,21 @@
-"""The command line: what it prints, what it writes, what it refuses."""
-
-from __future__ import annotations
+"""The command line: what it prints and writes, with the numbers of the library."""
 
 import csv
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cli_files import write_svmlight
+from linrank import Qrels, evaluate, evaluate_run, load_model, load_run, write_qrels
 from linrank.cli.main import COMMANDS, main
 from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
 from linrank.data.synthetic import make_ranking
 from linrank.io.load import load
-from linrank.metrics import evaluate
-from linrank.models.linear import LinearModel, load_model
+from linrank.models.linear import LinearModel
 
 # ---- help and usage -----------------------------------------------------------------------------
 
@@ -97,11 +96,6 @@ def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, cli, solv
     assert cli(again, **files, out=model).json["metrics"] == dict(expected)
 
 
-def test_model_to_standard_output(files, cli):
-    with open(files["model"]) as file:
-        assert cli("train {train} - -q", **files).json["coef"] == json.load(file)["coef"]
-
-
 # ---- predict ------------------------------------------------------------------------------------
 
 
@@ -109,8 +103,7 @@ def test_scores_read_back_bit_for_bit(files, tmp_path, cli):
     """Also where the output is an argument, as in liblinear: predict DATA MODEL SCORES."""
     out = tmp_path / "scores.txt"
     cli("predict {valid} {model} {out} -q", **files, out=out)
-    with open(files["scores"]) as file:
-        assert out.read_text() == file.read()
+    assert out.read_text() == files["scores"].read_text()
     scores = [float(line) for line in out.read_text().splitlines()]
     np.testing.assert_array_equal(scores, load_model(files["model"]).predict(files["valid_data"]))
 
@@ -134,8 +127,10 @@ def test_trec_run_ranks_within_each_query(files, cli):
 def test_rows_without_docid_are_numbered(files, tmp_path, cli):
     data = files["valid_data"]
     path = write_svmlight(tmp_path / "bare.txt", data, docid=False)
-    lines = cli(f"predict {path} {files['model']} --trec").out.splitlines()
-    assert sorted(int(line.split()[2]) for line in lines) == list(range(1, data.n_rows + 1))
+    whole = cli(f"predict {path} {files['model']} --trec").out
+    numbers = sorted(int(line.split()[2]) for line in whole.splitlines())
+    assert numbers == list(range(1, data.n_rows + 1))
+    assert cli(f"predict {path} {files['model']} --trec --stream").out == whole
 
 
 def test_data_may_lack_the_last_features(files, tmp_path, cli):
@@ -150,8 +145,7 @@ def test_data_may_lack_the_last_features(files, tmp_path, cli):
 def test_unknown_features_count_nothing_and_are_told(files, tmp_path, cli, scale):
     model, new = str(tmp_path / "m.json"), tmp_path / "new.txt"
     cli(f"train {files['train']} {model} --scale {scale} -q")
-    with open(files["valid"]) as file:
-        new.write_text(file.read().replace(" #", " 9:7 #"))
+    new.write_text(files["valid"].read_text().replace(" #", " 9:7 #"))
     (expected, _), (found, err) = (cli(f"predict {path} {model}") for path in (files["valid"], new))
     np.testing.assert_allclose(*(np.fromstring(text, sep="\n") for text in (found, expected)))
     assert "it knows 6, the file 9; they count nothing" in err
@@ -297,7 +291,7 @@ def test_verbose_shows_where_an_error_came_from(cli):
 def test_a_fault_of_ours_keeps_its_traceback(files, monkeypatch):
     monkeypatch.setattr("linrank.cli.inspect.run", lambda args, parser: {}["missing"])
     with pytest.raises(KeyError):
-        main(["inspect", files["train"]])
+        main(["inspect", str(files["train"])])
 
 
 def test_inspect_tells_what_missing_values_add(tmp_path, cli):
@@ -312,3 +306,104 @@ def test_inspect_tells_what_missing_values_add(tmp_path, cli):
         "    +0          -3  age\n"
         "if missing: what a row gains that lacks the feature\n"
     )
+
+
+QRELS = "q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 1\nq3 0 a 1\n"
+RUN = "q1 Q0 a 1 3.5 t\nq1 Q0 z 2 2 t\nq2 Q0 b 1 1 t\nq9 Q0 a 1 1 t\n"
+
+
+@pytest.fixture
+def trec(tmp_path):
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    (tmp_path / "run.txt").write_text(RUN)
+    return ["--qrels", str(tmp_path / "qrels.txt"), "--run", str(tmp_path / "run.txt")]
+
+
+def test_the_table_and_what_was_left_out(trec, cli):
+    captured = cli("evaluate", *trec, "-m", "nDCG@10", "-m", "P_5")
+    result = evaluate_run(trec[1], trec[3], metrics=["ndcg@10", "p@5"])
+    assert captured.out == result.to_text() + "\n"
+    assert "convention trec_eval: gain y" in captured.out
+    assert "1 query of the run without judgments left out" in captured.err
+    assert "1 query of the qrels not in the run: left out; --complete counts them" in captured.err
+
+
+def test_json_and_complete(trec, cli):
+    captured = cli("evaluate", *trec, "--json", "-q", "--complete", "--convention", "linrank")
+    report = json.loads(captured.out)
+    result = evaluate_run(trec[1], trec[3], convention="linrank", complete=True)
+    assert report["metrics"] == dict(result)
+    assert (report["qrels"], report["run"]) == (trec[1], trec[3])
+    assert (report["queries"], report["rows"], report["convention"]) == (3, 4, "linrank")
+    assert captured.err == ""
+
+
+def test_values_of_every_query(trec, tmp_path, cli):
+    path = tmp_path / "queries.csv"
+    cli("evaluate", *trec, "-m", "map", "-o", path)
+    assert path.read_text() == "qid,map\nq1,0.5\nq2,0.0\n"
+
+
+def test_from_a_model_to_a_run_and_back(files, tmp_path, cli):
+    """A run that predict wrote has the numbers of the scores themselves."""
+    run, qrels = tmp_path / "run.txt", tmp_path / "qrels.txt"
+    cli(f"predict {files['valid']} {files['model']} --trec --tag mine -o {run}")
+    data = files["valid_data"]
+    docids = [f"d{row}" for row in range(data.n_rows)]
+    write_qrels(qrels, Qrels.of(data.qid, docids, data.labels))
+    names = ["ndcg@10", "map", "pairwise_accuracy", "err"]
+    line = f"evaluate --qrels {qrels} --run {run} --json -m {','.join(names)}"
+    found, scores = cli(line).json["metrics"], load_model(files["model"]).predict(data)
+    how = {"docid": docids, "metrics": names, "convention": "trec_eval"}
+    expected = evaluate(data.y, scores, qid=data.qid, **how)
+    assert found == pytest.approx(dict(expected), rel=1e-13)
+    assert load_run(run).tag == "mine"
+    assert np.isin(scores, load_run(run).scores).all()
+
+
+QUICK = "--Cs 1e-4:1e-2:10"
+
+
+def test_it_trains_and_writes_a_page(files, tmp_path, cli):
+    names, output = tmp_path / "names.txt", tmp_path / "report.html"
+    names.write_text("one\ntwo\nthree\nfour\nfive\nsix <b>\n\n")
+    line = f"report {{valid}} --train {{train}} --names {names} --title 'A & B' {QUICK} -o {output}"
+    out, err = cli(line, **files)
+    assert out == ""
+    assert f"wrote     {output}, " in err
+    page = output.read_text("utf-8")
+    assert "<h1>A &amp; B</h1>" in page
+    assert "six &lt;b&gt;" in page
+    assert "How far the objective" in page
+
+
+def test_the_json_summary_has_the_same_numbers_as_evaluate(files, tmp_path, cli):
+    output = str(tmp_path / "report.html")
+    line = "report {valid} --model {model} --against {scores} --json -q -o " + output
+    out, err = cli(line, **files)
+    told = json.loads(out)
+    assert err == ""
+    assert (told["command"], told["output"]) == ("report", output)
+    assert told["bytes"] == os.path.getsize(output) < 3_000_000
+    assert told["model"]["name"] == "model"
+    assert told["against"]["name"] == "scores"
+    means = cli("evaluate {valid} --model {model} --json", **files).json["metrics"]
+    for name, cells in told["comparison"]["metrics"].items():
+        assert cells["methods"]["model"]["mean"] == pytest.approx(means[name])
+        assert cells["methods"]["model"]["difference"] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_page_can_go_to_standard_output(files, cli):
+    """More names than features are no error."""
+    out = cli("report {valid} --model {model} --names {scores} -q -o -", **files).out
+    assert out.startswith("<!doctype html>")
+
+
+@pytest.mark.usefixtures("plain")
+def test_training_queries_in_the_test_data_are_told(files, tmp_path, cli):
+    output = tmp_path / "report.html"
+    err = cli(f"report {{train}} --train {{train}} {QUICK} -o {output}", **files).err
+    told = "40 of the 40 queries of the test data are"
+    assert f"{told} in the training data too" in output.read_text("utf-8")
+    assert f"linrank: warning: {told}" in err

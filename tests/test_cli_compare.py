@@ -1,20 +1,18 @@
 """``linrank compare``: contests and comparisons from the shell."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli_files import processes_of, wait_for_the_end_of, write_svmlight
+from cli_files import processes_of, start, wait_for_the_end_of, write_svmlight
 from linrank.cli.compare import names_of
 from linrank.data.synthetic import make_ranking
 from linrank.judging import candidates
@@ -48,12 +46,15 @@ def test_three_files(subsets, cli, tmp_path):
     assert any("best-feature, fold 1: chosen" in line for line in told)
 
 
-def test_the_number_of_folds_and_the_metric_that_chooses(subsets, cli):
-    asked = "--folds 3 -m map,ndcg@5 --json -q"
-    found = cli(f"compare {subsets[0]} {subsets[1]} {FAST} {asked}").json
+def test_the_number_of_folds_and_the_metric_that_chooses(subsets, tmp_path, cli):
+    """On a file that leaves out the last features."""
+    data = make_ranking(n_queries=5, n_features=3, random_state=0)
+    narrow = write_svmlight(tmp_path / "narrow.txt", replace(data, qid=data.qid + 500))
+    asked = "--folds 3 -m map,ndcg@5 --n-features 5 --json -q"
+    found = cli(f"compare {subsets[0]} {narrow} {FAST} {asked}").json
     assert found["selection"] == "in 3-fold cross-validation over the training queries"
     assert (found["scoring"], found["metrics"]) == ("map", ["map", "ndcg@5"])
-    assert found["sources"] == subsets[:2]
+    assert found["sources"] == [subsets[0], narrow]
 
 
 def test_folds_as_json(subsets, cli):
@@ -96,8 +97,7 @@ def test_models_and_scores_at_hand(subsets, tmp_path, cli):
 
 
 def test_models_are_compared_on_negative_labels_without_ndcg(subsets, cli, tmp_path):
-    with open(subsets[2], encoding="utf-8") as file:
-        lines = [line.split(" ", 1) for line in file]
+    lines = [line.split(" ", 1) for line in Path(subsets[2]).read_text().splitlines(keepends=True)]
     lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
     lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
     cli(f"train {subsets[0]} {model} -q")
@@ -128,12 +128,6 @@ def test_the_list_of_methods(cli):
     assert [method["name"] for method in methods] == list(contestants())
 
 
-def test_files_that_leave_out_the_last_features(subsets, tmp_path, cli):
-    data = make_ranking(n_queries=5, n_features=3, random_state=0)
-    narrow = write_svmlight(tmp_path / "narrow.txt", replace(data, qid=data.qid + 500))
-    cli(f"compare {subsets[0]} {subsets[1]} {narrow} {FAST} --n-features 5 -q")
-
-
 def test_no_result_at_all_is_a_failure(subsets, cli, monkeypatch):
     lost = replace(contestants()["random"], needs="no_such_package")
     monkeypatch.setattr(candidates, "RIVALS", (lost,))
@@ -150,15 +144,8 @@ def long_contest(subsets, tmp_path):
     folder = tmp_path / "temporary"
     folder.mkdir()
     options = ["--methods", "random,forest", "--baseline", "random", "-v", "-j", "1"]
-    table = str(tmp_path / "table.txt")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "linrank", "compare", *subsets[:3], *options, "-o", table],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(folder)},
-    )
-    assert process.stderr is not None
+    env = {**os.environ, "TMPDIR": str(folder)}
+    process = start("compare", *subsets[:3], *options, "-o", tmp_path / "table.txt", env=env)
     while "1 of 2 fits" not in process.stderr.readline():
         assert process.poll() is None
     deadline = time.monotonic() + 30

@@ -1,7 +1,5 @@
 """The command line as a process: streams, also broken ones, signals, whole files, start-up."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json
@@ -11,19 +9,17 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli_files import interrupted
+from cli_files import COMMAND, interrupted, run_code, start
 from linrank.cli import console as console_module
-from linrank.cli.console import Console
+from linrank.cli import files as files_module
+from linrank.cli.console import Console, json_report
 from linrank.cli.files import write_lines
 from linrank.cli.main import COMMANDS, main
 from linrank.methods.base import METHODS
-
-COMMAND = [sys.executable, "-m", "linrank"]
 
 
 def run(arguments, **options):
@@ -36,34 +32,61 @@ def run(arguments, **options):
 
 
 def test_everything_through_pipes(files):
-    with open(files["train"]) as data:
-        trained = run(["train", "-", "-", "-q"], stdin=data)
+    trained = run(["train", "-", "-", "-q"], input=files["train"].read_text())
     assert (trained.returncode, trained.stderr) == (0, "")
     predicted = run(["predict", files["valid"], "-"], input=trained.stdout)
-    with open(files["scores"]) as file:
-        assert predicted.stdout == file.read()
+    assert predicted.stdout == files["scores"].read_text()
     measured = run(["evaluate", files["valid"], "-", "-m", "map"], input=predicted.stdout)
     assert measured.returncode == 0
     assert "map" in measured.stdout
 
 
+def test_reports_are_json_whatever_is_in_them():
+    facts = {"n": np.int64(3), "mean": np.float32(0.5), "none": np.nan, "all": (np.inf, ["é"])}
+    told = json.loads(json_report("test", facts), parse_constant=pytest.fail)
+    assert {"n": 3, "mean": 0.5, "none": None, "all": [None, ["é"]]}.items() <= told.items()
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        json_report("test", {"place": {1, 2}})
+
+
+def test_scores_are_read_at_once_and_a_bad_line_is_found(tmp_path, monkeypatch):
+    path = tmp_path / "scores.txt"
+    path.write_text("1\n2.5\nx\n")
+    with pytest.raises(ValueError, match=r"scores.txt:3: expected one finite score, got 'x'"):
+        files_module.read_scores(str(path))
+    path.write_text("1\n2.5\n")
+    monkeypatch.setattr(files_module, "suppress", None)  # no line is looked at by itself
+    assert files_module.read_scores(str(path)).tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *console_module.SIGNALS])
+def test_signals_are_held_for_any_handler(number):
+    """One who calls main() may have a handler, which would interrupt half a batch."""
+    came = []
+    before = signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        with console_module.hold_signals():
+            signal.raise_signal(number)
+            assert came == []
+        assert came == [number]
+    finally:
+        signal.signal(number, before)
+
+
 def test_standard_output_by_its_file_name(files):
     predicted = run(["predict", files["valid"], files["model"], "/dev/stdout", "-q"])
-    with open(files["scores"]) as file:
-        assert (predicted.stdout, predicted.stderr) == (file.read(), "")
+    assert (predicted.stdout, predicted.stderr) == (files["scores"].read_text(), "")
     trained = run(["train", files["train"], "/dev/stdout", "-q"])
-    with open(files["model"]) as file:
-        assert (trained.stdout, trained.stderr) == (file.read(), "")
+    assert (trained.stdout, trained.stderr) == (files["model"].read_text(), "")
 
 
 def test_a_pipe_with_a_name_is_opened_once(files, tmp_path, cli):
     """Its writer would be gone if it were only looked at first."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    text = Path(files["valid"]).read_bytes()
+    text = files["valid"].read_bytes()
     threading.Thread(target=lambda: pipe.write_bytes(text), daemon=True).start()
-    with open(files["scores"]) as file:
-        assert cli(f"predict {pipe} {files['model']} -q").out == file.read()
+    assert cli(f"predict {pipe} {files['model']} -q").out == files["scores"].read_text()
 
 
 def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
@@ -75,21 +98,14 @@ def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
 def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     """Also when a write is cut short, which unbuffered text streams of Python overlook."""
     many = tmp_path / "many.txt"
-    with open(files["valid"]) as file:
-        many.write_text(file.read() * 40)
-    process = subprocess.Popen(
-        [*COMMAND, "predict", str(many), files["model"]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    many.write_text(files["valid"].read_text() * 40)
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    process = start("predict", many, files["model"], stdin=None, env=env)
     float(process.stdout.readline())
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=300), error) == (141, b"")
+    assert (process.wait(timeout=300), error) == (141, "")
 
 
 # Commands that take long, and how the line begins at which they are interrupted.
@@ -127,13 +143,7 @@ def test_an_interrupt_leaves_the_old_file_and_nothing_else(line, at, long_data, 
 
 
 def test_interrupt_while_reading_a_pipe(tmp_path):
-    process = subprocess.Popen(
-        [*COMMAND, "train", "-", str(tmp_path / "m.json")],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
+    process = start("train", "-", tmp_path / "m.json")
     process.stdin.write("1 qid:1 1:1\n" * 20_000)  # more than a pipe holds: it is being read
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -255,8 +265,8 @@ def test_a_process_with_a_broken_standard_error(broken, files, tmp_path):
     shell = ["bash", "-c", f'"$@" {broken}', "bash", *command]
     done = subprocess.run(shell, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, b"")
-    with open(files["model"]) as file:
-        assert json.load(file)["coef"] == json.loads(model.read_text())["coef"]
+    found, expected = (json.loads(path.read_text()) for path in (model, files["model"]))
+    assert found["coef"] == expected["coef"]
 
 
 @pytest.mark.parametrize(
@@ -305,16 +315,12 @@ def test_a_closed_standard_input_is_one_line(command, files, tmp_path, monkeypat
 def test_letters_that_a_terminal_lacks_are_replaced(arguments, files, tmp_path):
     named = tmp_path / "✓.csv"
     named.write_text("label,qid,a\n1,1,2\n0,1,1\n")
-    done = subprocess.run(
-        [*COMMAND, *(one.format(named=named) for one in arguments)],
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-        timeout=120,
-    )
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = run([one.format(named=named) for one in arguments], env=env)
     assert done.returncode == 0
-    assert all(line.startswith(b"columns ") for line in done.stderr.splitlines())
-    assert b"?" in done.stdout
-    done.stdout.decode("ascii")
+    assert all(line.startswith("columns ") for line in done.stderr.splitlines())
+    assert "?" in done.stdout
+    assert done.stdout.isascii()
 
 
 def test_what_programs_read_is_utf8_in_any_locale(tmp_path, monkeypatch):
@@ -356,13 +362,9 @@ def test_an_interrupt_in_a_destructor_comes_again():
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])
 def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
     """The lines of -X importtime tell when the command has begun to load."""
-    process = subprocess.Popen(
-        [sys.executable, "-X", "importtime", "-m", "linrank", "train", files["train"], "-"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+    program = [sys.executable, "-X", "importtime", "-m", "linrank"]
+    streams = {"stdin": None, "stdout": subprocess.DEVNULL}
+    process = start("train", files["train"], "-", program=program, **streams)
     for line in process.stderr:
         if line.endswith("linrank.cli.console\n"):
             break
@@ -389,11 +391,7 @@ def modules_after(lines):
         "    assert main(line.split()) == 0, line\n"
         "print('loaded', *sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split())
+    return set(run_code(code, ";".join(lines)).splitlines()[-1].split())
 
 
 def test_help_does_not_load_numpy():

@@ -1,23 +1,26 @@
-"""``linrank train --method sgd --stream``: files and pipes, checkpoints, signals, memory."""
-
-from __future__ import annotations
+"""Streams on the command line: training and answers while the input is open, in bounded memory."""
 
 import gzip
 import json
+import select
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cli_files import COMMAND, start, wait_for_sleep, write_svmlight
 from linrank import load, load_model
+from linrank.cli.main import main
 from linrank.cli.stream import MB, memory_plan
+from linrank.data.synthetic import make_ranking
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 
-COMMAND = [sys.executable, "-m", "linrank", "train"]
+TRAIN = [*COMMAND, "train"]
 STREAM = ["--method", "sgd", "--stream"]
 
 
@@ -36,7 +39,7 @@ def stream_text(n_rows, n_features=10, seed=0):
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("stream") / "data.txt"
     path.write_text(stream_text(30_000))
-    return str(path)
+    return path
 
 
 @pytest.fixture
@@ -55,8 +58,7 @@ def coef(model):
 
 def pack(data, path):
     """The data, compressed."""
-    with open(data, "rb") as file:
-        path.write_bytes(gzip.compress(file.read(), 1))
+    path.write_bytes(gzip.compress(data.read_bytes(), 1))
     return path
 
 
@@ -85,9 +87,8 @@ def test_pipes_compression_and_validation_make_no_difference(data, tmp_path, tra
     model, packed, piped = (tmp_path / name for name in ("m", "m2", "m3"))
     train(model)
     train(packed, source=pack(data, tmp_path / "data.gz"))
-    with open(data, "rb") as file:
-        command = [*COMMAND, "-", str(piped), *STREAM, "--valid", data, "-q"]
-        subprocess.run(command, stdin=file, check=True)
+    command = [*TRAIN, "-", piped, *STREAM, "--valid", data, "-q"]
+    subprocess.run(command, input=data.read_bytes(), check=True)
     for other in (packed, piped):
         assert np.array_equal(coef(model), coef(other))
 
@@ -153,7 +154,7 @@ def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, train, pa
     options = "--passes 6 --average -q"
     train(tmp_path / "whole", options, source=source)
     options += f" --checkpoint {saved} --checkpoint-every 0"
-    arguments = [*COMMAND, source, str(model), *STREAM, *options.split()]
+    arguments = [*TRAIN, source, str(model), *STREAM, *options.split()]
     rng, n_killed = np.random.default_rng(0), 0
     for _ in range(4):
         status, _ = interrupted(arguments, saved, signal.SIGKILL, rng.random() * 0.1)
@@ -170,7 +171,7 @@ def test_ctrl_c_writes_a_checkpoint(data, tmp_path, train):
     saved, model = tmp_path / "c", tmp_path / "m"
     train(tmp_path / "whole", "--passes 8 -q")
     options = f"--passes 8 --checkpoint {saved} --checkpoint-every 0"
-    arguments = [*COMMAND, data, str(model), *STREAM, *options.split()]
+    arguments = [*TRAIN, data, str(model), *STREAM, *options.split()]
     status, error = interrupted(arguments, saved, signal.SIGINT, 0.05)
     assert status == 130
     assert f"{saved}: the same command goes on from there" in error
@@ -183,15 +184,10 @@ def test_ctrl_c_writes_a_checkpoint(data, tmp_path, train):
 
 def test_ctrl_c_does_not_wait_for_a_pipe_that_gives_nothing(data, tmp_path):
     saved = tmp_path / "c"
-    process = subprocess.Popen(
-        [*COMMAND, "-", str(tmp_path / "m"), *STREAM, "--checkpoint", str(saved)],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with open(data, "rb") as file:
-        process.stdin.write(file.read())
+    process = start("train", "-", tmp_path / "m", *STREAM, "--checkpoint", saved)
+    process.stdin.write(data.read_text())
     process.stdin.flush()
-    time.sleep(1.5)
+    wait_for_sleep(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=120) == 130
     process.stdin.close()
@@ -255,10 +251,9 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     """A pipe of several times the memory; in the sparse one every row has a query of its own,
     but for every hundredth."""
     options = [*STREAM, "--memory-limit", str(memory), "-q", "--checkpoint", str(tmp_path / "c")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", MEASURED, "train", "-", str(tmp_path / "m"), *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+    program = [sys.executable, "-c", MEASURED]
+    process = start(
+        "train", "-", tmp_path / "m", *options, program=program, text=False, stderr=None
     )
     n_bytes = 0
     for k in range(n_blocks):
@@ -272,3 +267,109 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     assert n_bytes > 80 * MB
     assert peak < memory * MB, f"{peak / MB:.0f} MB"
     assert peak > 0.4 * memory * MB  # it is used, too
+
+
+# ---- predict -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def by_query(files):
+    path = str(files["folder"] / "by_query.json")
+    assert main(["train", str(files["train"]), path, "--scale", "query", "-q"]) == 0
+    return path
+
+
+def process(*arguments):
+    return start("predict", *arguments, text=False, stderr=None, bufsize=0)
+
+
+def tell(child, lines):
+    child.stdin.write("".join(lines).encode())
+
+
+def answer(child):
+    """A line of the child."""
+    assert select.select([child.stdout], [], [], 300.0)[0]
+    return child.stdout.readline().decode()
+
+
+def end(child):
+    child.stdin.close()
+    rest = child.stdout.read().decode()
+    child.stdout.close()
+    assert child.wait(timeout=300) == 0
+    return rest
+
+
+@pytest.mark.parametrize("kind", ["model", "by_query"])
+@pytest.mark.parametrize("options", ["", "--trec --topk 3"])
+def test_a_stream_has_the_bits_of_the_file(files, by_query, kind, options, cli):
+    model = {"model": files["model"], "by_query": by_query}[kind]
+    whole = cli(f"predict {files['valid']} {model} {options}").out
+    assert whole.count("\n") > 20
+    assert cli(f"predict {files['valid']} {model} --stream {options}").out == whole
+    child = process("-", model, *options.split())
+    tell(child, [files["valid"].read_text()])
+    assert end(child) == whole
+
+
+def test_every_line_is_answered_before_the_next(files):
+    lines, expected = (files[k].read_text().splitlines()[:4] for k in ("valid", "scores"))
+    child = process("-", files["model"])
+    for line, score in zip(lines, expected, strict=True):
+        tell(child, [line + "\n"])
+        assert answer(child) == score + "\n"
+    assert end(child) == ""
+
+
+def test_a_query_is_answered_when_the_next_one_begins(files, by_query, cli):
+    lines = files["valid"].read_text().splitlines(keepends=True)
+    whole = cli(f"predict {files['valid']} {by_query}").out.splitlines(keepends=True)
+    ids = [line.split()[1] for line in lines]
+    n_first = ids.index(next(qid for qid in ids if qid != ids[0]))
+    child = process("-", by_query)
+    tell(child, lines[: n_first - 1])
+    tell(child, lines[n_first - 1 : n_first])
+    wait_for_sleep(child)
+    assert select.select([child.stdout], [], [], 0)[0] == []
+    tell(child, lines[n_first : n_first + 1])
+    assert [answer(child) for _ in range(n_first)] == whole[:n_first]
+    tell(child, lines[n_first + 1 :])
+    assert end(child) == "".join(whole[n_first:])
+
+
+def test_memory_does_not_grow_with_the_stream(files):
+    data = make_ranking(n_queries=50, n_features=6, random_state=3)
+    text = Path(write_svmlight(files["folder"] / "long.txt", data)).read_bytes()
+    block = text * (2_000_000 // len(text))
+    child = process("-", files["model"], "-o", "/dev/null")
+
+    def peak():
+        with open(f"/proc/{child.pid}/status") as status:
+            return next(int(s.split()[1]) for s in status if s.startswith("VmHWM"))
+
+    child.stdin.write(block)
+    child.stdin.write(block)
+    before = peak()
+    for _ in range(14):
+        child.stdin.write(block)
+    after = peak()
+    assert end(child) == ""
+    assert after - before < 4000  # kB; the 28 MB of text are 13 MB of rows and ids
+
+
+def test_unknown_features_are_told_once(files, tmp_path, cli):
+    path = tmp_path / "wide.txt"
+    path.write_text("1 qid:1 1:1 9:5\n1 qid:1 1:1 12:5\n1 qid:2 1:1\n")
+    out, err = cli(f"predict {path} {files['model']} --stream")
+    assert len(set(out.split())) == 1
+    assert err.count("warning") == 1
+    assert "wide.txt:2:" in err
+    assert "feature 12 is one that the model has not seen: it knows 6" in err
+
+
+def test_only_models_by_query_need_the_rows_of_a_query_together(files, by_query, tmp_path, cli):
+    path = tmp_path / "mixed.txt"
+    path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n")
+    cli(f"predict {path} {by_query}")
+    cli(f"predict {path} {files['model']} --stream")

@@ -1,11 +1,8 @@
 """``linrank tune``: the choice of the estimator, told and written, and notes on it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,11 +74,8 @@ def fitted(files, method, **params):
 def test_it_does_what_the_estimator_does(files, tmp_path, cli, tune, method, options, params):
     model = str(tmp_path / "m.json")
     out, err = tune(method, f"{options} --json -q -o {model}")
-    twin, told, training = (
-        fitted(files, method, **params),
-        json.loads(out),
-        load_model(model).training,
-    )
+    twin, told = fitted(files, method, **params), json.loads(out)
+    training = load_model(model).training
     assert err == ""
     found = told["path" if method in ("ranksvm", "domination") else "grid"]
     # The estimator ends the kernels of a path at another tolerance.
@@ -176,12 +170,15 @@ def test_what_did_not_converge_is_told(tune, tmp_path, method):
 
 def test_auto_does_what_the_estimator_does(files, tmp_path, cli):
     model = str(tmp_path / "m.json")
-    line = f"tune {{train}} --method auto --folds 3 -m ndcg@5 --seed 0 --json -q -o {model}"
+    line = f"tune {{train}} --auto --folds 3 -m ndcg@5 --seed 0 --json -q -o {model}"
     told, data = cli(line, **files).json, load(files["train"])
+    assert told["method"] == "auto"
     truth = AutoRanker("ndcg@5", cv=3, random_state=0).fit(data.X, data.y, qid=data.qid)
     assert told["score"] == pytest.approx(truth.best_score_)
     assert (told["chosen"], told["model"]) == (truth.best_params_["model"], model)
     assert_allclose(load_model(model).predict(data.X), truth.predict(data.X), rtol=1e-9)
+    cli(f"train {{train}} {model} --method auto -q", **files)
+    assert load_model(model).training["model"] in truth.models_
 
 
 # ---- data, grids and notes -----------------------------------------------------------------------
@@ -192,7 +189,7 @@ def test_auto_does_what_the_estimator_does(files, tmp_path, cli):
 )
 def test_a_validation_file_with_other_features(files, tmp_path, cli, known, pattern, text):
     valid, model, path = files["valid_data"], tmp_path / "m.json", tmp_path / "other.txt"
-    path.write_text(re.sub(pattern, text, Path(files["valid"]).read_text()))
+    path.write_text(re.sub(pattern, text, files["valid"].read_text()))
     out, err = cli(f"tune {files['train']} --Cs 0.1 --valid {path} --json -o {model}")
     scores = valid.X[:, :known] @ load_model(model).coef[:known]
     value = evaluate(valid.y, scores, qid=valid.qid, metrics="ndcg@10")["ndcg@10"]

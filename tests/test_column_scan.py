@@ -1,9 +1,7 @@
 """Columns: the scan against NumPy, for every storage, weight and number of threads; scaling."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise, product
 
 import numpy as np
@@ -19,6 +17,7 @@ from linrank.data.rows import ColumnStatistics, DenseRows, Scan, as_rows
 from linrank.data.scaling import Scaling
 from linrank.models.linear import fingerprint
 from linrank.ranksvm.train import train
+from stored_data import dense
 from strategies import datasets
 
 MAKES = {
@@ -28,15 +27,12 @@ MAKES = {
     "strided": lambda X: np.hstack([X, np.full_like(X, np.nan)])[:, : X.shape[1]],
 }
 TYPES = (np.float32, np.float64)
+SHAPES = [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)]
 
 
 def _with_indices(matrix, dtype):
     matrix.indices, matrix.indptr = matrix.indices.astype(dtype), matrix.indptr.astype(dtype)
     return matrix
-
-
-def dense(X):
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 def some_values(n_rows, n_columns, dtype=np.float64, seed=0):
@@ -88,32 +84,24 @@ def same_bits(one, two):
 
 @pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)])
-def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted, shape):
-    X = some_values(*shape, dtype)
-    weight = np.random.default_rng(1).integers(0, 3, shape[0]) / 2.0 if weighted else None
+@pytest.mark.parametrize(
+    ("shape", "gaps"), [*(((n, d), 0.0) for n, d in SHAPES), ((1, 3), 1.0), ((2000, 11), 0.2)]
+)
+def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted, shape, gaps):
+    """Missing values, of a whole column too, have no part in moments."""
+    X, rng = some_values(*shape, dtype), np.random.default_rng(1)
+    weight = rng.integers(0, 3, shape[0]) / 2.0 if weighted else None
     if weight is not None:
         weight[0] = 1.0
-    rows = as_rows(MAKES[make](X))
+    if gaps:
+        X[rng.random(X.shape) < gaps] = np.nan
+        X[0] = np.nan  # the pivot of every column
+        X[:, -1] = np.nan
+    rows = as_rows(MAKES[make](X), check="missing")
     one = Scan.of(rows, weight, 1)
     check_against_numpy(X, one, weight)
     for n_threads in (2, 3):
         same_bits(one, Scan.of(rows, weight, n_threads))
-
-
-@pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
-@pytest.mark.parametrize("weighted", [False, True])
-def test_missing_values_have_no_part_in_moments(make, dtype, weighted):
-    X = some_values(2000, 11, dtype)
-    rng = np.random.default_rng(3)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    X[0] = np.nan  # the pivot of every column
-    X[:, 4] = np.nan
-    weight = rng.integers(0, 3, len(X)).astype(float) if weighted else None
-    rows = as_rows(MAKES[make](X), check="missing")
-    one = Scan.of(rows, weight, 1)
-    check_against_numpy(X, one, weight)
-    same_bits(one, Scan.of(rows, weight, 3))
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -168,19 +156,6 @@ def test_blocks_merge_into_the_whole(data, draw):
     bounds = [0, *cuts, n]
     blocks = [ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b]) for a, b in pairwise(bounds)]
     check_statistics(dense(data.X), reduce(ColumnStatistics.__add__, blocks), u)
-
-
-def test_no_rows_are_neutral():
-    block = ColumnStatistics.of(as_rows(np.random.default_rng(0).normal(size=(20, 3))))
-    for both in (block + ColumnStatistics.empty(3), ColumnStatistics.empty(3) + block):
-        assert (both.weight, both.n_rows) == (20.0, 20)
-        for name in ("mean", "variance", "low", "high", "n_nonzero"):
-            assert_array_equal(getattr(both, name), getattr(block, name))
-
-
-def test_blocks_of_other_columns_do_not_merge():
-    with pytest.raises(ValueError, match="3 columns do not merge with those of 4"):
-        _ = ColumnStatistics.empty(3) + ColumnStatistics.empty(4)
 
 
 @pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 0.0]), np.zeros(3)])
@@ -324,38 +299,43 @@ def test_scaled_rows_equal_the_definition(data, kind):
     assert_array_equal(dense(data.X), before)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize(
-    ("kind", "factors", "message"),
-    [
-        ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
-        ("minmax", np.ones(3), "3 scaling factors for 2 features"),
-        ("query", None, "within a query: give the queries"),
-    ],
-)
-def test_what_cannot_be_scaled_is_an_error(make, kind, factors, message):
+def scale(kind, factors, make):
     rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
+    return Scaling(kind, factors).rows(rows)
+
+
+def fit_range(kind, *column):
+    return Scaling.fit(kind, as_rows(np.column_stack([[1.0, 2.0], column])))
+
+
+SCALINGS = [
+    ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
+    ("minmax", np.ones(3), "3 scaling factors for 2 features"),
+    ("query", None, "within a query: give the queries"),
+    ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
+    ("standard", None, "needs factors"),
+    ("query", np.ones(2), "takes no factors"),
+    *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
+]
+REFUSED = [
+    *(
+        (partial(scale, kind, factors, make), message)
+        for kind, factors, message in SCALINGS
+        for make in (np.asarray, sparse.csr_array)
+    ),
+    *(
+        (partial(fit_range, kind, *column), "feature 1 ranges from .* rescale it")
+        for kind in ("standard", "minmax")
+        for column in ((-1.7e308, 1.7e308), (0.0, 5e-324))
+    ),
+    (
+        lambda: ColumnStatistics.empty(3) + ColumnStatistics.empty(4),
+        "3 columns do not merge with those of 4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_cannot_be_scaled_or_merged_is_an_error(call, message):
     with pytest.raises(ValueError, match=message):
-        Scaling(kind, factors).rows(rows)
-
-
-@pytest.mark.parametrize("kind", ["standard", "minmax"])
-@pytest.mark.parametrize("column", [[-1.7e308, 1.7e308], [0.0, 5e-324]])
-def test_a_range_beyond_double_is_an_error(kind, column):
-    X = np.column_stack([[1.0, 2.0], column])
-    with pytest.raises(ValueError, match=r"feature 1 ranges from .* rescale it"):
-        Scaling.fit(kind, as_rows(X))
-
-
-@pytest.mark.parametrize(
-    ("kind", "factors", "message"),
-    [
-        ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
-        ("standard", None, "needs factors"),
-        ("query", np.ones(2), "takes no factors"),
-        *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
-    ],
-)
-def test_a_wrong_scaling_is_an_error(kind, factors, message):
-    with pytest.raises(ValueError, match=message):
-        Scaling(kind, factors)
+        call()

@@ -1,17 +1,15 @@
 """What the core cannot trust is refused where it enters: no array or number ends the process."""
 
-from __future__ import annotations
-
 import gc
-import subprocess
 import sys
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
 
+from cli_files import run_code
 from linrank import _core
+from test_descent import check_refuses_threads
 
 EMPTY = np.empty(0)
 TEXT = np.frombuffer(b"1 qid:1 1:2 2:3\n2 qid:1 1:3 2:1\n", dtype=np.uint8)
@@ -27,6 +25,16 @@ def i64(*values):
 
 def problem(levels, n_levels):
     return _core.pair_problem(i64(0, len(levels)), levels, n_levels, None, None, None, False)
+
+
+def two(gain=None, adjacent=False):
+    """One pair of two rows."""
+    return _core.pair_problem(i64(0, 2), i32(0, 1), i32(2), None, None, gain, adjacent)
+
+
+def hinge(z=(0.0, 0.0), near=None, pairs=None):
+    """A point of the hinge of it."""
+    return _core.pair_point(pairs or two(), "hinge", 1.0, np.array(z), near, 1)
 
 
 def no_rows(n_columns):
@@ -195,7 +203,7 @@ def test_factors_outlive_the_names_of_their_arrays():
 
 
 def test_a_descent_in_two_threads():
-    n, outcomes = 100_000, []
+    n, values = 100_000, []
     factors = descent(
         rows=_core.dense_rows(np.random.default_rng(0).random((n, 20))),
         **{"offsets": i64(0, n), "levels": np.arange(n, dtype=np.int32) % 5, "n_levels": i32(5)},
@@ -203,23 +211,10 @@ def test_a_descent_in_two_threads():
     )
 
     def work():
-        for _ in range(10):
-            try:
-                outcomes.append(factors.epoch(0.0, 1))
-            except RuntimeError as error:
-                outcomes.append(str(error))
+        values.extend(factors.epoch(0.0, 1) for _ in range(10))
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    refused = [one for one in outcomes if isinstance(one, str)]
-    values = [one for one in outcomes if not isinstance(one, str)]
-    assert len(outcomes) == 30
-    assert values
+    check_refuses_threads("FactorDescent", work, factors.value)
     assert np.isfinite(values).all()
-    assert all("in use by another thread" in message for message in refused)
 
 
 def rectangles(**changed):
@@ -372,10 +367,7 @@ REFUSED = [
     ("n must lie in", lambda: _core.cholesky_solve(EMPTY, 2**32, EMPTY)),
     *(("n_columns must lie in", lambda n=n: no_rows(n)) for n in (-1, 2**61)),
     *(
-        (
-            MemoryError,
-            lambda n=n: _core.hessian_matrix(no_rows(n), None, points_of_nothing()[0], 1),
-        )
+        (MemoryError, lambda n=n: _core.hessian_matrix(no_rows(n), None, points_of_nothing()[0], 1))
         for n in (2**32, 2**40)
     ),
     (
@@ -449,6 +441,19 @@ REFUSED = [
     ("beta has length 3, expected 2", lambda: published(beta=np.zeros(3))),
     ("no work 'by_hand'", lambda: published(work="by_hand")),
     ("beta has length 3, expected 2", lambda: published(beta=np.zeros(3), work="by_row")),
+    ("without gains", lambda: published(pairs=two(gain=np.arange(2.0)))),
+    (
+        "unknown way of counting 'abacus'",
+        lambda: _core.published_point(two(), np.zeros(2), "abacus"),
+    ),
+    ("count all pairs, without gains", lambda: _core.explicit_pairs(two(adjacent=True))),
+    ("z has length 3, expected 2", lambda: hinge(z=(0.0, 0.0, 0.0))),
+    ("another problem", lambda: hinge(near=hinge())),
+    ("row that does not exist", lambda: _core.scores(rows(), np.zeros(2), i64(0, 7), 1)),
+    ("w has length 3, expected 2", lambda: _core.scores(rows(), np.zeros(3), None, 1)),
+    ("not square", lambda: _core.symmetric_product(np.ones((2, 3)), np.ones(3), 1)),
+    ("v has length 2", lambda: _core.symmetric_product(np.ones((3, 3)), np.ones(2), 1)),
+    ("contiguous", lambda: _core.symmetric_product(np.ones((6, 6))[::2, ::2], np.ones(3), 1)),
 ]
 
 
@@ -461,15 +466,6 @@ def test_what_does_not_fit_is_refused(why, call):
 
 
 # ---- in processes of their own ------------------------------------------------------------------
-
-
-def run_apart(code: str, *, seconds: int = 120) -> str:
-    """What a process of its own prints: it may be one that does not survive."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=False
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    return done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others refuse such a size themselves")
@@ -485,7 +481,7 @@ try:
 except MemoryError:
     print("refused")
 """
-    assert run_apart(code) == "refused\n"
+    assert run_code(code) == "refused\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is in bytes elsewhere")
@@ -509,7 +505,7 @@ def hessian(n):
 hessian(500)
 print(hessian(40_000))
 """
-    assert int(run_apart(code)) < 25_000  # kB; the rows take 20,000
+    assert int(run_code(code)) < 25_000  # kB; the rows take 20,000
 
 
 def test_arrays_that_are_written_to_meanwhile():
@@ -547,7 +543,7 @@ writer.start()
 outcomes = set()
 end = time.perf_counter() + 1
 try:
-    while time.perf_counter() < end:
+    while time.perf_counter() < end or "done" not in outcomes:
         for call in (
             lambda: linrank.RankSVM(C=1e-3, n_jobs=2).fit(A, y, qid=q).predict(A),
             lambda: linrank.DominationRanker(max_iter=3).fit(A, y, qid=q),
@@ -563,4 +559,4 @@ finally:
     writer.join()
 print(sorted(outcomes))
 """
-    assert "done" in run_apart(code)
+    assert "done" in run_code(code)

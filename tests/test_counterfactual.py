@@ -1,7 +1,5 @@
 """Values of rankings from clicks on others: definitions, exact expectations, errors that hold."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -10,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import test_clicks
 from hypothesis_profiles import examples
 from linrank.clicks import Impressions, counterfactual_value, power_law, simulate_clicks
 
@@ -90,13 +89,9 @@ def logs(draw):
 
 
 def impressions_of(lists):
-    records = [
-        (k + 1, c, i, s, count)
-        for s, (rows, clicked, count) in enumerate(lists)
-        for k, (i, c) in enumerate(zip(rows, clicked, strict=True))
-    ]
-    position, clicked, row, session, count = map(list, zip(*records, strict=True))
-    return Impressions.of(position, clicked, row=row, session=session, count=count)
+    return test_clicks.impressions_of(
+        [(rows, range(1, len(rows) + 1), *others) for rows, *others in lists]
+    )
 
 
 tied_scores = st.lists(st.integers(0, 3), min_size=N_ROWS, max_size=N_ROWS)

@@ -1,6 +1,4 @@
-"""Metrics of the user's: functions of the labels and scores of a query, wherever names go."""
-
-from __future__ import annotations
+"""Measures that steer: functions of the user's, and errors, of which less is better."""
 
 import json
 import math
@@ -10,11 +8,22 @@ import sys
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import linrank
-from linrank import RankSVMCV, evaluate
-from linrank.metrics import CustomMeasure, Evaluation, parse
+from linrank import make_ranking, ranking_scorer
+from linrank.metrics import CustomMeasure, Evaluation, evaluate, parse
+from linrank.search.tuning import Tuning
+from papers import (
+    DominationRanker,
+    DominationRankerCV,
+    KernelRankSVMCV,
+    RankSVM,
+    RankSVMCV,
+    SGDRanker,
+    SGDRankerCV,
+)
 
 
 def top_three(y, scores):
@@ -96,25 +105,26 @@ def test_another_process_has_the_numbers_without_the_function(data, scores):
     assert total == pytest.approx(mean * found.n_queries)
 
 
-def test_cross_validation_chooses_by_it(data):
-    fit = {"Cs": [1e-4, 1e-2, 1.0], "cv": 3}
-    ours = RankSVMCV(scoring=top_three, **fit).fit(data)
-    named = RankSVMCV(scoring="p@3", **fit).fit(data)
-    errors = RankSVMCV(scoring=MISSED, **fit).fit(data)
+SEARCHES = {
+    "C": RankSVMCV(Cs=[1e-6, 1e-4, 1e-2, 1.0], cv=3),
+    "lambda": SGDRankerCV([10.0, 1e-1, 1e-3], cv=3, n_steps=2000, random_state=0),
+    "alpha": DominationRankerCV(alphas=[10.0, 3.0, 1.0, 0.1], cv=3),
+    "gamma": KernelRankSVMCV(Cs=[0.1], gammas=[0.1], cv=3, random_state=0),
+}
+
+
+def search(name, data, **params):
+    return clone(SEARCHES[name]).set_params(**params).fit(data.X, data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_chooses_by_it(data, name):
+    ours, named, errors = (search(name, data, scoring=s) for s in (top_three, "p@3", MISSED))
     assert_array_equal(ours.scores_, named.scores_)
-    np.testing.assert_allclose(errors.scores_, named.scores_ - 1.0)  # a minus sign: of an error
-    assert ours.C_ == named.C_ == errors.C_
+    assert_allclose(errors.scores_, named.scores_ - 1.0)  # a minus sign: of an error
+    assert ours.best_params_ == named.best_params_
     assert ours.model_.training["scoring"] == "top_three"
     assert "scoring=<function top_three" in repr(ours)
-
-
-@pytest.mark.parametrize("kind", ["SGDRankerCV", "DominationRankerCV", "KernelRankSVMCV"])
-def test_every_search_takes_it(data, kind):
-    own = {"Cs": [0.1], "gammas": [0.1]} if kind.startswith("Kernel") else {"alphas": [0.01, 0.1]}
-    fit = {"cv": 3, **own} | ({"random_state": 0} if kind != "DominationRankerCV" else {})
-    searcher = getattr(linrank, kind)
-    ours, named = (searcher(scoring=s, **fit).fit(data) for s in (top_three, "p@3"))
-    assert_array_equal(ours.scores_, named.scores_)
 
 
 def ndcg(y, scores):
@@ -156,3 +166,77 @@ def test_names_stand_for_the_last_function():
     assert parse("mine") is first
     second = CustomMeasure(lambda y, s: 1.0, "mine", higher_is_better=False)
     assert parse(second) is parse("mine") is second
+
+
+@pytest.fixture(scope="module")
+def parts():
+    data = make_ranking(n_queries=40, n_features=8, noise=2.0, random_state=3)
+    return data.select(data.qid < 30), data.select(data.qid >= 30)
+
+
+@pytest.mark.parametrize("selection", ["best", "one_se"])
+@pytest.mark.parametrize("name", ["C", "lambda", "alpha"])
+def test_the_least_error_chooses_the_model_of_the_largest_accuracy(parts, name, selection):
+    accuracy, error = (
+        search(name, parts[0], scoring=scoring, selection=selection)
+        for scoring in ("pairwise_accuracy", "all_pairs_error")
+    )
+    assert np.ptp(accuracy.mean_scores_) > 0
+    assert error.best_params_ == accuracy.best_params_
+    assert_allclose(error.scores_, accuracy.scores_ - 1.0, atol=1e-12)
+    assert error.best_score_ <= 0.0
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        RankSVM(C=10.0, tol=1e-8),
+        SGDRanker(alpha=1e-4, n_steps=20_000, random_state=0),
+        DominationRanker(alpha=0.1, tol=1e-8),
+    ],
+)
+def test_early_stopping_keeps_the_least_error(parts, ranker):
+    train, valid = parts
+    histories = {}
+    for name in ("pairwise_accuracy", "all_pairs_error"):
+        ranker.set_params(scoring=name, early_stopping=True, n_iter_no_change=100)
+        ranker.fit(train.X, train.y, qid=train.qid, X_val=valid.X, y_val=valid.y, qid_val=valid.qid)
+        histories[name] = np.array(ranker.history_[f"val_{name}"]), ranker.best_iteration_
+    errors, best = histories["all_pairs_error"]
+    assert errors.min() >= 0.0  # as it is, without a sign
+    assert best == np.argmin(errors) == histories["pairwise_accuracy"][1]
+    assert best > 0
+
+
+def test_the_scorer_turns_an_error_around(parts):
+    train, valid = parts
+    ranker = RankSVM().fit(train.X, train.y, qid=train.qid)
+    name = "domination_error(ties=error)"
+    truth = evaluate(valid.y, ranker.predict(valid.X), qid=valid.qid, metrics=name)[name]
+    assert truth > 0
+    assert ranking_scorer(name)(ranker, valid.X, valid.y, qid=valid.qid) == -truth
+
+
+@pytest.mark.parametrize("name", ["domination_error", "dominated_error"])
+def test_an_error_that_likes_ties_is_refused(data, name):
+    for ranker in (*SEARCHES.values(), RankSVM()):
+        with pytest.raises(ValueError, match="counts rows that are only tied as right"):
+            clone(ranker).set_params(scoring=name).fit(data)
+    with pytest.raises(ValueError, match="counts rows that are only tied as right"):
+        ranking_scorer(name)
+
+
+def test_the_edge_of_the_grid_is_that_of_the_least_error():
+    errors = 0.0 - np.array([[0.4, 0.3, 0.2]])
+    tuning = Tuning({"C": np.array([0.1, 1.0, 10.0])}, errors)
+    assert "the best C, 10, is the largest" in tuning.edge
+
+
+def test_the_command_line_tunes_by_an_error(files, cli):
+    told = cli("tune {train} -m domination_error", status=1, **files).err
+    assert "write domination_error(ties=error)" in told
+    line = "tune {train} -m 'domination_error(ties=error)' --json --Cs 0.01,1"
+    report = cli(line, **files).json
+    assert report["score"] == max(report["path"]["mean_scores"]) <= 0
+    line = "evaluate {valid} {scores} -m domination_error --json"
+    assert 0 < cli(line, **files).json["metrics"]["domination_error"] < 1

@@ -1,8 +1,7 @@
 """The worst queries and their wrong pairs, against all pairs written out."""
 
-from __future__ import annotations
-
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from hypothesis_profiles import examples
-from linrank import Dataset, LinearModel, evaluate, make_ranking
+from linrank import Dataset, LinearModel, RankSVM, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.judging.inspect import sample_pairs
 from linrank.reports.diagnosis import pushes, worst_queries
@@ -76,21 +75,44 @@ def test_counts_and_the_costliest_pair_are_those_of_all_pairs(queries, random):
             assert pair.better.score <= pair.worse.score
 
 
-@pytest.mark.parametrize("kind", ["none", "query"])
+def of_curves(data, **options):
+    options |= {"curves": "spline", "n_knots": 3, "missing": "indicator", "random_state": 0}
+    return RankSVM(C=1e-3, **options).fit(data.X, data.y, qid=data.qid).model_
+
+
+COEF = [1.0, -2.0, 0.5, 0.0, 3.0]
+MODELS = {
+    "linear": lambda data: LinearModel(COEF),
+    "by query": lambda data: LinearModel(COEF, scaling=Scaling("query")),
+    "curves": of_curves,
+    "interactions": partial(of_curves, interactions=10),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_contributions_add_up_to_the_difference_of_scores(kind, sparse):
-    data = make_ranking(n_queries=12, n_features=5, random_state=3)
-    raw = data.X
-    X = csr_array(data.X) if sparse else data.X
-    data = Dataset.of(X, data.y, qid=data.qid)
-    model = LinearModel([1.0, -2.0, 0.5, 0.0, 3.0], scaling=Scaling(kind))
+def test_contributions_add_up_to_the_difference_of_scores(name, sparse):
+    """Of the pairs that are shown, and on average over all pairs."""
+    made = make_ranking(n_queries=12, n_features=5, random_state=3)
+    X = np.array(made.X)
+    if name in ("curves", "interactions"):
+        X[::5, 0] = np.nan
+    model = MODELS[name](Dataset.of(X, made.y, qid=made.qid, missing="keep"))
+    data = Dataset.of(csr_array(X) if sparse else X, made.y, qid=made.qid, missing="keep")
     scores = model.predict(data)
     values = evaluate(data.y, scores, qid=data.qid, metrics="map").per_query["map"]
     found = worst_queries(data, scores, values, model=model)
     assert found
     for pair in (pair for one in found for pair in one.pairs):
         assert_allclose(pair.contributions.sum(), pair.better.score - pair.worse.score, atol=1e-5)
-        assert_allclose(pair.values, raw[[pair.better.row, pair.worse.row]], rtol=1e-6)
+        assert_allclose(pair.values, X[[pair.better.row, pair.worse.row]], rtol=1e-6)
+    pushed = pushes(data, scores, model)
+    gaps = np.subtract.outer(scores, scores)
+    gaps = gaps[(data.qid[:, None] == data.qid) & (data.y[:, None] > data.y)]
+    assert (pushed.n_wrong, pushed.n_right) == ((gaps <= 0).sum(), (gaps > 0).sum())
+    assert pushed.wrong.shape == (5 + (name == "interactions"),)
+    assert_allclose(pushed.wrong.sum(), gaps[gaps <= 0].mean(), atol=1e-6)
+    assert_allclose(pushed.right.sum(), gaps[gaps > 0].mean(), atol=1e-6)
 
 
 def test_documents_are_the_first_and_the_best_of_the_rest():

@@ -1,7 +1,5 @@
 """The domination loss: definition, derivatives, laws, dual; its coordinates, bounds that hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -174,19 +172,6 @@ def test_a_tiny_loss_keeps_its_digits():
         assert_allclose(loss.at(z).value, u * u * expected, rtol=1e-13)
 
 
-def test_layers_without_weight_are_not_there():
-    layering = layers(
-        [0, 1, 2, 0, 1], [0, 0, 0, 1, 1], row_weight=np.array([0.0, 0.0, 1.0, 1.0, 0.0])
-    )
-    point = DominationLoss(layering).at(np.array([1e4, 3.0, -2.0, 0.0, 1.0]))
-    assert point.value == 0.0
-    assert not point.gradient.any()
-    assert not point.multiply(np.arange(5.0), 1).any()
-    assert point.dual(0.5, 1) == 0.0
-    with pytest.raises(ValueError, match=r"t must lie in \[0, 1\]"):
-        point.dual(1.1, 1)
-
-
 # ---- coordinates: bounds that hold, steps that descend, safe sums -------------------------------
 
 
@@ -306,18 +291,17 @@ def test_measuring_does_not_depend_on_threads():
 
 ROWS, LEVELS = np.random.default_rng(6).normal(size=(10, 3)), np.arange(10) % 3
 COLUMNS, WHOLE = _core.columns(as_rows(ROWS).core, None, 1), one_query(LEVELS)
+PAIR = one_query([0, 1])
 STATE = _core.coordinates(COLUMNS, WHOLE.core, None)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: _core.coordinates(COLUMNS, one_query([0, 1]).core, None),
-            "layering has length 2, expected 10",
-        ),
+        (lambda: _core.coordinates(COLUMNS, PAIR.core, None), "layering has length 2, expected 10"),
         (lambda: _core.coordinates(COLUMNS, WHOLE.core, np.ones(2)), "factors has length 2, exp"),
         (lambda: STATE.measure(np.array([1, 1]), "local", 1), "features must increase"),
+        (lambda: DominationLoss(WHOLE).at(np.zeros(10)).dual(1.1, 1), r"t must lie in \[0, 1\]"),
         *(
             (lambda given=given: STATE.sweep(*given), message)
             for given, message in [

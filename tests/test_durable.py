@@ -1,31 +1,26 @@
 """Files that are whole or not there: one way to write, for many writers, names and ends."""
 
-from __future__ import annotations
-
 import errno
-import gzip
+import itertools
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 
 import linrank
-from linrank import LinearModel
+from linrank import Dataset, LinearModel, Run, write_run
 from linrank.cli.files import write_lines
-from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
-from linrank.io.trec import Run, write_run
 from linrank.io.write import write
 from linrank.stochastic import checkpoint
 from linrank.system import durable
-from linrank.system import durable as scratch
 from linrank.system.durable import Scratch, check_place, replacing, settle, sweep
 
 DATA = Dataset.of(np.arange(12.0).reshape(6, 2), [0, 1, 2] * 2, qid=[1, 1, 1, 2, 2, 2])
@@ -123,29 +118,22 @@ def test_a_random_name_that_someone_has_taken_is_not_followed(tmp_path, monkeypa
     monkeypatch.setattr(os, "urandom", lambda n: bytes(n))
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    (tmp_path / f".linrank-{scratch._machine()}-{'0' * 16}.tmp").symlink_to(victim)
+    (tmp_path / f".linrank-{durable._machine()}-{'0' * 16}.tmp").symlink_to(victim)
     with pytest.raises(FileExistsError) as caught:
         put(tmp_path / "out")
     assert caught.value.filename == str(tmp_path / "out")
     assert victim.read_text() == "precious"
 
 
-def test_permissions_are_the_usual_ones(tmp_path):
-    before = os.umask(0o027)
-    try:
-        put(tmp_path / "out")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
-
-
 def test_files_that_belong_together_are_settled_before_one_is_renamed(tmp_path, monkeypatch):
     order = []
+
+    def note(name, call, *args):
+        order.append(name)
+        return call(*args)
+
     for name in ("fsync", "replace"):
-        call = getattr(os, name)
-        monkeypatch.setattr(
-            os, name, lambda *a, name=name, call=call: (order.append(name), call(*a))[1]
-        )
+        monkeypatch.setattr(os, name, partial(note, name, getattr(os, name)))
     with replacing(tmp_path / "a") as first, replacing(tmp_path / "b") as second:
         first.write(b"1")
         second.write(b"2")
@@ -171,35 +159,26 @@ def test_folders_without_permission(tmp_path):
         check_place(tmp_path / "x")
 
 
-# ---- several files ------------------------------------------------------------------------------
-
-
 # ---- many writers -------------------------------------------------------------------------------
 
 
-PROGRAM = """if True:
-    import sys
-    from linrank.system.durable import replacing
-    content = sys.argv[2].encode() * 300_000
+FORK = multiprocessing.get_context("fork")
+
+
+def put_often(path, content):
     for _ in range(40):
-        with replacing(sys.argv[1]) as file:
-            file.write(content)
-"""
+        put(path, content)
 
 
 def test_processes_that_write_one_path_leave_one_whole_file(tmp_path):
     path, wanted = tmp_path / "out", [bytes([65 + i]) * 300_000 for i in range(4)]
     put(path, wanted[0])
-    writers = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), chr(65 + i)]) for i in range(4)
-    ]
-    n_seen = 0
-    while any(writer.poll() is None for writer in writers):
+    writers = [FORK.Process(target=put_often, args=(path, content)) for content in wanted]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
         assert path.read_bytes() in wanted
-        n_seen += 1
-    assert [writer.returncode for writer in writers] == [0] * 4
-    assert n_seen > 0
-    assert path.read_bytes() in wanted
+    assert [writer.exitcode for writer in writers] == [0] * 4
     assert os.listdir(tmp_path) == ["out"]
 
 
@@ -243,46 +222,37 @@ def test_stores_written_to_one_path_leave_one_whole_store(tmp_path):
 
 # ---- what the dead leave ------------------------------------------------------------------------
 
-DYING = """if True:
-    import os, signal, sys
-    from linrank.system.durable import replacing
-    from linrank.system.durable import Scratch
-    scratch = Scratch(os.path.dirname(sys.argv[1]))
-    open(os.path.join(scratch.path, "big"), "w").write("x" * 100)
-    with replacing(sys.argv[1]) as file:
+
+def hold(path, has_begun, goes_on):
+    """Write half of a file beside a scratch folder, and wait; or die, where there is nothing to
+    wait for."""
+    with Scratch(str(path.parent)) as own, replacing(path) as file:
+        put(os.path.join(own.path, "big"), b"x" * 100)
         file.write(b"half")
         file.flush()
-        print("ready", flush=True)
-        if sys.argv[2] == "die":
+        if goes_on is None:
             os.kill(os.getpid(), signal.SIGKILL)
-        sys.stdin.read()
-    scratch.remove()
-"""
-
-
-def owner(path, fate):
-    return subprocess.Popen(
-        [sys.executable, "-c", DYING, str(path), fate],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        has_begun.set()
+        goes_on.wait()
 
 
 def test_what_the_dead_left_is_removed_and_nothing_of_the_living(tmp_path):
-    path = tmp_path / "out"
-    living = owner(path, "live")
-    assert living.stdout.readline() == "ready\n"
+    path, has_begun, goes_on = tmp_path / "out", FORK.Event(), FORK.Event()
+    living = FORK.Process(target=hold, args=(path, has_begun, goes_on))
+    living.start()
+    assert has_begun.wait(300)
     of_the_living = left(tmp_path)
     assert sorted(os.path.splitext(name)[1] for name in of_the_living) == [".dir", ".lock", ".tmp"]
-    dead = owner(path, "die")
-    dead.communicate()
-    assert dead.returncode == -signal.SIGKILL
+    dead = FORK.Process(target=hold, args=(path, has_begun, None))
+    dead.start()
+    dead.join()
+    assert dead.exitcode == -signal.SIGKILL
     assert len(left(tmp_path)) == 6
     put(tmp_path / "another")  # anything that is written there
     assert left(tmp_path) == of_the_living
-    living.communicate()
-    assert living.returncode == 0
+    goes_on.set()
+    living.join()
+    assert living.exitcode == 0
     assert sorted(os.listdir(tmp_path)) == ["another", "out"]
     assert path.read_bytes() == b"half"
 
@@ -298,8 +268,8 @@ def test_files_of_another_machine_must_have_been_left_alone_for_a_day(tmp_path):
     """Its locks may not be seen here, and its clock may be another."""
     ages = (3600, 90_000, -90_000)
     planted = [plant(tmp_path, "0" * 8, age=age) for age in ages]
-    planted.append(plant(tmp_path, scratch._machine()))
-    orphan = tmp_path / f".linrank-{scratch._machine()}-{'0' * 16}.dir"  # whose lock is gone
+    planted.append(plant(tmp_path, durable._machine()))
+    orphan = tmp_path / f".linrank-{durable._machine()}-{'0' * 16}.dir"  # whose lock is gone
     (orphan / "deep").mkdir(parents=True)
     sweep(str(tmp_path))
     assert [p.exists() for p in (*planted, orphan)] == [True, False, True, False, False]
@@ -316,8 +286,8 @@ def test_files_of_another_machine_must_have_been_left_alone_for_a_day(tmp_path):
 
 
 def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr(scratch, "_lock", lambda descriptor: None)
-    path, given = plant(tmp_path, scratch._machine()), {"token": "0123456789abcdef"}
+    monkeypatch.setattr(durable, "_lock", lambda descriptor: None)
+    path, given = plant(tmp_path, durable._machine()), {"token": "0123456789abcdef"}
     put(tmp_path / "out")
     with Scratch(str(tmp_path), **given) as first, Scratch(str(tmp_path), **given) as other:
         assert first.path != other.path  # nobody shares a folder that cannot be locked
@@ -328,7 +298,7 @@ def test_other_files_links_and_pipes_are_left_alone(tmp_path):
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "mine").touch()
-    machine = scratch._machine()
+    machine = durable._machine()
     names = [f".linrank-{machine}-{'0' * 16}.dir", f".linrank-{machine}-{'1' * 16}.tmp"]
     for name in names:
         (tmp_path / name).symlink_to(victim)
@@ -339,6 +309,20 @@ def test_other_files_links_and_pipes_are_left_alone(tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
     assert (victim / "mine").exists()
     sweep(str(tmp_path / "none"))
+
+
+def test_a_nameless_file_that_a_kill_left_its_name_is_swept(tmp_path, monkeypatch):
+    with durable.nameless_file(str(tmp_path)) as file:
+        assert os.listdir(tmp_path) == []
+        file.write(b"x")
+        assert file.seek(0) == 0
+        assert file.read() == b"x"
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.os, "unlink", lambda name: None)  # as if it were killed before
+        durable.nameless_file(str(tmp_path)).close()
+    assert len(os.listdir(tmp_path)) == 1
+    sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == []
 
 
 def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
@@ -368,18 +352,18 @@ def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
 
 
 def test_a_file_that_a_sweep_took_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    lock, calls = scratch._lock, []
+    lock, calls = durable._lock, []
 
     def late(descriptor):
         calls.append(descriptor)
         if len(calls) == 1:
-            monkeypatch.setattr(scratch, "_lock", lock)
+            monkeypatch.setattr(durable, "_lock", lock)
             sweep(str(tmp_path))
         return lock(descriptor)
 
-    monkeypatch.setattr(scratch, "_lock", late)
+    monkeypatch.setattr(durable, "_lock", late)
     made = []
-    os.close(scratch.new_file(str(tmp_path), made))
+    os.close(durable.new_file(str(tmp_path), made))
     assert (len(calls), len(made)) == (1, 2)
     assert os.listdir(tmp_path) == [os.path.basename(made[-1])]
 
@@ -424,15 +408,6 @@ def test_file_systems_on_which_a_file_does_not_keep_its_number(tmp_path, monkeyp
     assert linrank.Store(tmp_path / "store").n_rows == 6
 
 
-def test_compressed_text_does_not_depend_on_where_it_is_written(tmp_path):
-    """gzip keeps the name of the file, which is random until it is whole."""
-    for name in ("a.txt.gz", "b.txt.gz"):
-        write(DATA, tmp_path / name, "svmlight")
-    found = {(tmp_path / name).read_bytes() for name in ("a.txt.gz", "b.txt.gz")}
-    assert len(found) == 1
-    assert gzip.decompress(found.pop()).startswith(b"0 qid:1 1:0 2:1\n")
-
-
 # ---- killed at every step -----------------------------------------------------------------------
 
 STEPS = ("open", "mkdir", "fsync", "replace", "rename", "unlink", "rmdir", "close")
@@ -440,29 +415,24 @@ STEPS = ("open", "mkdir", "fsync", "replace", "rename", "unlink", "rmdir", "clos
 
 def dies_at(step, action):
     """Run an action in a process that is killed before its n-th call of the system; if it was."""
-    child = os.fork()
-    if child == 0:
-        n_calls = 0
 
-        def counted(call):
-            def count(*args, **kwargs):
-                nonlocal n_calls
-                n_calls += 1
-                if n_calls == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return call(*args, **kwargs)
+    def act():
+        calls = itertools.count(1)
 
-            return count
+        def counted(call, *args, **kwargs):
+            if next(calls) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **kwargs)
 
         for name in STEPS:
-            setattr(os, name, counted(getattr(os, name)))
-        durable._swap = counted(durable._swap)
-        try:
-            action()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
+            setattr(os, name, partial(counted, getattr(os, name)))
+        durable._swap = partial(counted, durable._swap)
+        action()
+
+    child = FORK.Process(target=act)
+    child.start()
+    child.join()
+    return child.exitcode == -signal.SIGKILL
 
 
 def save_store(path, k):
@@ -518,7 +488,7 @@ def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
         if has_old:
             save(path, 1)
         else:
-            remove(folder)
+            path.unlink() if path.is_file() else shutil.rmtree(path)
         if not dies_at(n_steps, lambda: save(path, 2)):
             break
         if has_old or os.path.lexists(path):
@@ -528,10 +498,3 @@ def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
         assert len(os.listdir(folder)) == len(names), os.listdir(folder)
         assert left(folder) == []
     assert n_steps > 5
-
-
-def remove(folder):
-    """Empty a folder, but of nothing that only linrank would remove."""
-    assert left(folder) == []
-    shutil.rmtree(folder)
-    folder.mkdir()

@@ -1,7 +1,5 @@
 """Commands that are told to end clean up."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -10,12 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, _core, load_model
-from linrank.data.dataset import Dataset
+from linrank import Dataset, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
-from linrank.pairs import Pairs
 from linrank.published import PAIR_WORK, factorize_by_pairs
 from linrank.ranksvm.train import train
 from papers import FactorizedRankSVM
@@ -117,7 +116,9 @@ def test_says_why_it_stopped():
     assert train_factorized(data).stopped == "tolerance"
     short = train_factorized(data, max_iter=7, tol=1e-12)
     assert short.stopped == "max_iter"
-    assert "raise max_iter or tol" in short.message
+    assert re.search(
+        r"by [0-9.e-]+ of it after max_iter=7 epochs.* raise max_iter or tol", short.message
+    )
     # All factors at their bounds: no step is left, and that is the optimum.
     full = train_factorized(data, C=1e-9)
     assert (full.stopped, full.converged) == ("tolerance", True)
@@ -144,22 +145,15 @@ def test_an_objective_above_that_of_no_factors_has_not_converged():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_components": True}, ValueError, "n_components must be an integer >= 1, got True"),
         ({"n_components": 2**31}, ValueError, "n_components must be below"),
         ({"n_components": 2**31 - 1}, MemoryError, "use a smaller n_components"),
-        ({"C": float("nan")}, ValueError, "C must be a finite number > 0"),
-        ({"constraint": "sphere"}, ValueError, "constraint must be 'box' or 'ball', got 'sphere'"),
         ({"V0": np.zeros((3, 5))}, ValueError, r"V0 has shape \(3, 5\), expected"),
-        ({"V0": "nan"}, ValueError, "V0 has a NaN or infinite entry"),
-        ({"query_normalization": "rows"}, ValueError, "query_normalization must be .* got 'rows'"),
+        ({"V0": np.full((74, 5), np.nan)}, ValueError, "V0 has a NaN or infinite entry"),
     ],
 )
 def test_bad_options(options, error, message):
-    data = small()
-    if "V0" in options and isinstance(options["V0"], str):
-        options = {"V0": np.full((data.n_rows, 5), np.nan)}
     with pytest.raises(error, match=message):
-        train_factorized(data, **options)
+        train_factorized(small(), **options)
 
 
 def test_rows_too_large_for_doubles():
@@ -171,68 +165,29 @@ def test_rows_too_large_for_doubles():
 # ---- the estimator ------------------------------------------------------------------------------
 
 SHAPE = {"n_features": 6, "n_levels": 3, "dtype": "float64"}
-RAW = make_ranking(n_queries=15, rows_per_query=(4, 9), random_state=3, **SHAPE)
-SCALING = Scaling.fit("standard", RAW.rows)
-DATA = SCALING.applied(RAW)
+DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), random_state=3, **SHAPE)
+SCALING = Scaling.fit("standard", DATA.rows)
+DATA = SCALING.applied(DATA)
 TEST = SCALING.applied(make_ranking(n_queries=20, random_state=9, **SHAPE))
 
 
-def fit(n_components=3, C=0.1, data=DATA, held_out=None, **params):
-    params = {"random_state": 0, "keep_factors": True, **params}
-    given = {}
-    if held_out is not None:
-        given = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
-    return FactorizedRankSVM(n_components, C, **params).fit(data.X, data.y, qid=data.qid, **given)
-
-
-def check_factors(ranker, data=DATA):
+def test_early_stopping_keeps_the_factors_of_the_best_epoch():
     """Model, objective and bound are those of the factors, over the list of all pairs."""
-    factors, V = PlainFactors(ExplicitPairs.of(data)), ranker.factors_
-    assert_allclose(ranker.objective_, factors.value(V), rtol=1e-9)
-    hinge = factors.hinge_objective(factors.weights(V), ranker.C)
+    seen, plain = [], PlainFactors(ExplicitPairs.of(DATA))
+    options = {"keep_factors": True, "random_state": 0, "callback": lambda state: seen.append(1)}
+    stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
+    given = {"X_val": TEST.X, "y_val": TEST.y, "qid_val": TEST.qid}
+    ranker = FactorizedRankSVM(3, 0.1, **options, **stopping)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, **given)
+    values, V = ranker.history_["val_p@5"], ranker.factors_
+    assert len(seen) == len(values)  # not called for the epochs that are repeated
+    assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
+    assert_allclose(ranker.coef_, plain.weights(V), rtol=1e-6, atol=1e-9)
+    assert_allclose(ranker.objective_, plain.value(V), rtol=1e-9)
+    hinge = plain.hinge_objective(plain.weights(V), ranker.C)
     assert_allclose(ranker.hinge_objective_, hinge, rtol=1e-6)
     assert ranker.lower_bound_ == -ranker.objective_
     assert_allclose(ranker.duality_gap_, ranker.hinge_objective_ - ranker.lower_bound_)
-    return factors.weights(V)
-
-
-@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
-def test_scaling_is_part_of_the_model(scale):
-    scaled = Scaling.fit(scale, RAW.rows).applied(RAW)
-    ranker = fit(data=RAW, scale=scale)
-    expected = scaled.X @ check_factors(ranker, scaled)
-    assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
-
-
-def test_early_stopping_keeps_the_factors_of_the_best_epoch():
-    seen = []
-    stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
-    ranker = fit(held_out=TEST, callback=lambda state: seen.append(1) and None, **stopping)
-    values = ranker.history_["val_p@5"]
-    assert len(seen) == len(values)  # not called for the epochs that are repeated
-    assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
-    assert_allclose(ranker.coef_, check_factors(ranker), rtol=1e-6, atol=1e-9)
-
-
-def test_too_few_epochs_are_warned_of():
-    told = r"FactorizedRankSVM did not converge: .* by [0-9.e-]+ of it after max_iter=9 epochs"
-    with pytest.warns(ConvergenceWarning, match=told):
-        fit(max_iter=9, tol=1e-12)
-
-
-def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
-    ranker = fit(4, constraint="ball", random_state=11)
-    ranker.save(tmp_path / "m.json")
-    model = load_model(tmp_path / "m.json")
-    expected = {
-        **{"method": "factorized", "n_components": 4, "constraint": "ball", "C": 0.1, "seed": 11},
-        **{"objective": ranker.objective_, "lower_bound": ranker.lower_bound_},
-        **{"gap": ranker.duality_gap_, "n_iter": ranker.n_iter_, "converged": True},
-        "n_pairs": DATA.queries.n_pairs,
-    }
-    assert {key: model.training[key] for key in expected} == expected
-    for told in ("method='factorized'", "n_components=4", "constraint='ball'", "C=0.1"):
-        assert told in repr(model)
 
 
 # ---- by pairs, as published ---------------------------------------------------------------------
@@ -307,19 +262,3 @@ def test_the_callback_stops():
 def test_bad_options_of_pairs_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         factorize_by_pairs(small(), **{"learning_rate": 0.1, **options})
-
-
-def test_the_core_refuses_what_does_not_fit():
-    data = small()
-    pairs = Pairs(data.queries)
-    largest, V = np.ones(data.n_rows), np.zeros((data.n_rows, 2))
-    beta = np.zeros(data.n_features)
-    with pytest.raises(ValueError, match="V has length 1"):
-        _core.factor_start(data.rows.core, None, pairs.problem, largest, V[:1], beta)
-    with pytest.raises(ValueError, match="beta has length 2"):
-        _core.factor_start(data.rows.core, None, pairs.problem, largest, V, beta[:2])
-    with pytest.raises(ValueError, match="there is no work 'x'"):
-        _core.factor_epoch(data.rows.core, None, pairs.problem, largest, V, beta, "x", 1.0)
-    gains = Pairs(data.queries, gain=np.asarray(data.queries.levels, dtype=np.float64))
-    with pytest.raises(ValueError, match="without gains"):
-        _core.factor_start(data.rows.core, None, gains.problem, largest, V, beta)

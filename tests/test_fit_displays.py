@@ -1,24 +1,18 @@
 """Displays of fits and of their dual variables draw what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from display_cases import HISTORY
+import linrank
 from dual_values import support_of
-from linrank import (
-    ConvergenceDisplay,
-    GridDisplay,
-    PathDisplay,
-    SupportDistributionDisplay,
-    make_ranking,
-)
 from linrank.search.tuning import Tuning
 from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVMCV, SGDRanker, ranksvm_path
+from test_displays import HISTORY
+
+DATA = linrank.make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
 
 
 @pytest.fixture
@@ -27,7 +21,7 @@ def ax():
 
 
 def test_convergence_is_measured_from_the_best_bound(ax):
-    assert ConvergenceDisplay(HISTORY).plot(ax).ax_ is ax
+    assert linrank.ConvergenceDisplay(HISTORY).plot(ax).ax_ is ax
     above, gap = ax.get_lines()
     # The best bound is 11.5 - 0.01, proved by the last iterate.
     np.testing.assert_allclose(above.get_ydata(), (np.array(HISTORY["objective"]) - 11.49) / 11.5)
@@ -36,17 +30,16 @@ def test_convergence_is_measured_from_the_best_bound(ax):
     assert ax.get_yscale() == "log"
     assert "3 iterations" in ax.get_title()
     assert len(ax.get_legend().get_texts()) == 2
-    ConvergenceDisplay(HISTORY | {"gap": [1.0, 1.0, 1.0, 0.0]}).plot(ax)
+    linrank.ConvergenceDisplay(HISTORY | {"gap": [1.0, 1.0, 1.0, 0.0]}).plot(ax)
     assert all((line.get_ydata() > 0).all() for line in ax.get_lines())  # 0 has no logarithm
-    assert ConvergenceDisplay(HISTORY).description == (
+    assert linrank.ConvergenceDisplay(HISTORY).description == (
         "After 3 iterations the objective is 11.5, certified to be within 0.01 of the optimum."
     )
 
 
 def test_convergence_without_a_certificate(ax):
-    data = make_ranking(n_queries=10, n_features=3, random_state=0)
-    ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(data.X, data.y, qid=data.qid)
-    ConvergenceDisplay.from_estimator(ranker).plot(ax)
+    ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(DATA.X, DATA.y, qid=DATA.qid)
+    linrank.ConvergenceDisplay.from_estimator(ranker).plot(ax)
     (line,) = ax.get_lines()
     objective = np.array(ranker.history_["objective"])
     expected = (objective - objective[-1]) / abs(objective[-1])
@@ -55,10 +48,9 @@ def test_convergence_without_a_certificate(ax):
 
 
 def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
-    data = make_ranking(n_queries=10, n_features=3, random_state=0)
     ranker = SGDRanker(n_steps=1000, record="exact", random_state=0)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    ConvergenceDisplay.from_estimator(ranker, optimum=0.25).plot(ax, label="pegasos")
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    linrank.ConvergenceDisplay.from_estimator(ranker, optimum=0.25).plot(ax, label="pegasos")
     curve, line = ax.get_lines()
     np.testing.assert_array_equal(curve.get_xdata(), [100, 178, 316, 562, 1000])
     np.testing.assert_array_equal(curve.get_ydata(), ranker.history_["objective"])
@@ -71,18 +63,15 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
 # ---- paths --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def data():
-    return make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
-
-
 def panels(n):
     return list(Figure(layout="constrained").subplots(n, 1, squeeze=False)[:, 0])
 
 
-def test_path_of_a_result(data):
-    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0])
-    axes = PathDisplay(found).plot(panels(2)).axes_  # all models have 4 weights: no panel of them
+def test_path_of_a_result():
+    found = ranksvm_path(DATA.X, DATA.y, DATA.qid, Cs=[0.01, 0.1, 1.0])
+    axes = (
+        linrank.PathDisplay(found).plot(panels(2)).axes_
+    )  # all models have 4 weights: no panel of them
     for ax, values in zip(axes, (found.objectives, found.norms), strict=True):
         (line,) = ax.get_lines()
         np.testing.assert_array_equal(line.get_xdata(), [0.01, 0.1, 1.0])
@@ -91,9 +80,9 @@ def test_path_of_a_result(data):
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
-def test_path_of_an_estimator(data):
-    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
-    display = PathDisplay.from_estimator(ranker)
+def test_path_of_an_estimator():
+    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(DATA.X, DATA.y, qid=DATA.qid)
+    display = linrank.PathDisplay.from_estimator(ranker)
     assert "3 models for C from 0.01 to 1." in display.description
     assert f"Chosen: C = {ranker.C_:.3g}." in display.description
     axes = display.plot(panels(1)).axes_
@@ -104,11 +93,14 @@ def test_path_of_an_estimator(data):
     assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
 
 
-def test_path_of_zero_models_is_drawn_on_linear_axes(data):
-    found = ranksvm_path(np.ones_like(data.X), data.y, data.qid, Cs=[0.1, 1.0])
-    assert [ax.get_yscale() for ax in PathDisplay(found).to_figure().axes] == ["log", "linear"]
+def test_path_of_zero_models_is_drawn_on_linear_axes():
+    found = ranksvm_path(np.ones_like(DATA.X), DATA.y, DATA.qid, Cs=[0.1, 1.0])
+    assert [ax.get_yscale() for ax in linrank.PathDisplay(found).to_figure().axes] == [
+        "log",
+        "linear",
+    ]
     with pytest.raises(ValueError, match="ax has 3 axes for 1 panels"):
-        PathDisplay(found, [0.5, 0.6]).plot(panels(3))
+        linrank.PathDisplay(found, [0.5, 0.6]).plot(panels(3))
 
 
 # ---- a grid of C and γ --------------------------------------------------------------------------
@@ -118,7 +110,7 @@ def searched(n_gammas=2, n_Cs=3, **options):
     scores = np.arange(2.0 * n_gammas * n_Cs).reshape(2, n_gammas, n_Cs) / 100
     gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
     tuning = Tuning({"gamma": gammas, "C": Cs}, scores, "best")
-    return GridDisplay(Cs, gammas, tuning.mean_scores, tuning.chosen, **options)
+    return linrank.GridDisplay(Cs, gammas, tuning.mean_scores, tuning.chosen, **options)
 
 
 def test_grid_is_a_map_of_the_means_with_the_choice_marked(ax):
@@ -143,11 +135,10 @@ def test_grid_writes_numbers_where_there_is_room(ax, display):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_grid_of_an_estimator(ax):
-    data = make_ranking(n_queries=8, n_features=3, random_state=0)
     grid = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.01, 0.1, 1.0]}
     ranker = KernelRankSVMCV(**grid, cv=2, scoring="map", random_state=0)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    GridDisplay.from_estimator(ranker).plot(ax)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    linrank.GridDisplay.from_estimator(ranker).plot(ax)
     (mark,) = ax.get_lines()
     assert ranker.Cs_[int(mark.get_xdata()[0])] == ranker.C_
     assert ranker.gammas_[int(mark.get_ydata()[0])] == ranker.gamma_
@@ -165,7 +156,7 @@ def found():
 
 
 def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
-    SupportDistributionDisplay(found).plot(ax)
+    linrank.SupportDistributionDisplay(found).plot(ax)
     far, near = ax.get_lines()
     n = found.n_closest
     np.testing.assert_array_equal(near.get_xdata(), np.arange(n))
@@ -179,8 +170,8 @@ def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
 
 def test_means_by_difference_where_pairs_are_many(ax, found):
     for display in (
-        SupportDistributionDisplay(replace(found, rows=None, alpha=None)),
-        SupportDistributionDisplay(found, by_difference=True),
+        linrank.SupportDistributionDisplay(replace(found, rows=None, alpha=None)),
+        linrank.SupportDistributionDisplay(found, by_difference=True),
     ):
         ax.clear()
         means, near = display.plot(ax).ax_.get_lines()

@@ -1,7 +1,5 @@
 """Damaged model files, manifests and preferences: read or refused, whatever is in them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Every method, place of the data and storage gives the numbers that it gave before."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Feature induction: who enters, when it ends, and what the certificate of some features means."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,11 +91,8 @@ def test_no_feature_may_move():
 def test_the_largest_promises_enter_and_are_kept(penalty, n):
     """A promise is kept by moving the feature alone; the rounds one by one, by hand."""
     after = {}
-
-    def note(state):
-        after[state["round"]] = state["w"]
-
-    result = induce(descent(penalty), n, tol=1e-5, max_iter=500, log=Log(note))
+    log = Log(lambda state: after.update({state["round"]: state["w"]}))
+    result = induce(descent(penalty), n, tol=1e-5, max_iter=500, log=log)
     assert isinstance(result, InductionResult)
     assert result.converged, result.message
     by_hand = plain()

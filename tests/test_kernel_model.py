@@ -1,7 +1,5 @@
 """KernelModel: scores by the formula, support rows only, a file that gives the same model back."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,11 +10,10 @@ from scipy import sparse
 
 from any_models import assert_same
 from kernel_twin import plain_kernel
-from linrank import Dataset, KernelModel, WeightsDisplay, dual_matrix, load_model, make_ranking
+from linrank import Dataset, KernelModel, WeightsDisplay, dual_matrix, load_model
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.kernels.train import train_kernel
 from peaks import peak_of
 
 RNG = np.random.default_rng(7)
@@ -106,14 +103,6 @@ def test_a_model_without_support_rows_scores_0():
     assert_array_equal(model.predict(TEST), np.zeros(23))
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_threads_do_not_change_a_bit(make):
-    rows = RNG.normal(size=(3000, 5))
-    for kernel in KERNELS:
-        one, two = (KernelModel(make(X), COEF, kernel).predict(rows, n_jobs=n) for n in (1, 2))
-        assert_array_equal(one, two)
-
-
 def test_scoring_takes_little_memory_beside_the_rows():
     """Neither K(X, rows), here 120 MB, nor a scaled copy of the rows is made."""
     rows = RNG.normal(size=(30_000, 60))
@@ -165,30 +154,6 @@ def test_only_rows_with_a_coefficient_are_kept(make):
         **{"C": 0.5, "pairs": "all", "objective": 1.5},
         **{"n_rows": 40, "n_queries": 2, "n_pairs": data.queries.n_pairs},
     }
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("kind", ["none", "standard", "query"])
-def test_a_trained_model_scores_raw_rows_as_the_training_did(make, kind, tmp_path):
-    raw = make_ranking(10, (4, 9), 5, random_state=0)
-    raw = Dataset.of(make(raw.X), raw.y, qid=raw.qid)
-    scaling, kernel = Scaling.fit(kind, raw.rows), Kernel.of("rbf", gamma=0.2)
-    data = scaling.applied(raw)
-    result = train_kernel(data, kernel=kernel, C=10.0)
-    model = KernelModel.of(result, data, scaling, kernel, C=10.0)
-    assert 0 < model.n_support < data.n_rows  # rows without a violated pair have no coefficient
-    assert_allclose(model.predict(raw.X, qid=raw.qid), result.scores, rtol=1e-9, atol=1e-9)
-    model.save(tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").training["gap"] == result.gap
-
-
-def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():
-    Q = X @ X.T
-    beta = np.where(np.arange(40) < 4, COEF, 0.0)
-    data = Dataset.of(Q, np.arange(40))
-    model = KernelModel.of(run_of(beta), data, Scaling(), Kernel("precomputed"))
-    assert model.rows is None
-    assert_allclose(model.predict(Q), Q @ beta)
 
 
 def test_an_approximation_says_what_it_is_a_sum_of():

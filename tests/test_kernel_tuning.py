@@ -1,7 +1,5 @@
 """The choice of C and γ: equal to separate fits, one kernel a γ, whatever memory and threads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 
@@ -11,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from linrank.choices import PAPERS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
 from linrank.kernels.train import train_kernel
 from linrank.methods import kernel as kernel_tuning
+from linrank.methods.base import Task
 from linrank.methods.kernel import FoldKernels, Plan, as_gammas, tune_kernel
+from linrank.methods.parameters import KernelSearch
+from linrank.parts.parts import MemoryParts
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import Fold, deal
 from linrank.search.tuning import Judging, Tuning
@@ -38,25 +40,20 @@ def curved(seed, n_queries=9, n_rows=8, n_features=3):
     return Dataset.of(X, y, qid=rng.permutation(np.repeat(np.arange(n_queries), n_rows)))
 
 
-@pytest.fixture(scope="module")
-def data():
-    return curved(0)
+DATA = curved(0)
 
 
-@pytest.fixture(scope="module")
-def held_out():
-    return curved(1, n_queries=6)
+HELD_OUT = curved(1, n_queries=6)
 
 
-def search(data, **params):
+def search(**params):
     params = {"Cs": CS, "gammas": GAMMAS, "cv": 3, **TIGHT, **params}
-    weights = {name: params.pop(name, None) for name in ("sample_weight", "query_weight")}
-    return KernelRankSVMCV(**params).fit(data.X, data.y, qid=data.qid, **weights)
+    return KernelRankSVMCV(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
 @pytest.fixture(scope="module")
-def fitted(data):
-    return search(data)
+def fitted():
+    return search()
 
 
 # ---- one kernel a γ -----------------------------------------------------------------------------
@@ -93,35 +90,39 @@ def computed(monkeypatch):
     return shapes
 
 
+FREE = {name: value for name, value in PAPERS.items() if name != "C"}
+
+
 def tuned(data, folds=None, gammas=GAMMAS, **options):
-    options = {"tol": 1e-9, "kernel": "rbf", **options}
+    settings = {"Cs": CS, "gammas": gammas, "tol": 1e-9, "kernel": "rbf", **FREE, **options}
     folds = deal(data, 3) if folds is None else folds
-    return tune_kernel(data, folds, np.array(gammas), as_Cs(CS), Judging(), **options)
+    task = Task(MemoryParts(data, 1), KernelSearch(**settings))
+    return tune_kernel(task, None, folds, Judging(), seed=0)
 
 
-def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
-    n = data.n_rows
-    assert_allclose(tuned(data).scores, fitted.scores_, rtol=1e-12)
+def test_one_kernel_is_computed_for_each_gamma(computed, fitted):
+    n = DATA.n_rows
+    assert_allclose(tuned(DATA).scores, fitted.scores_, rtol=1e-12)
     assert computed == [(n, n)] * len(GAMMAS)
 
 
-def test_folds_compute_their_own_where_scaling_or_memory_keep_them_apart(data, computed):
-    parts = [(len(fold.train), len(fold.valid)) for fold in deal(data, 3)]
+def test_folds_compute_their_own_where_scaling_or_memory_keep_them_apart(computed):
+    parts = [(len(fold.train), len(fold.valid)) for fold in deal(DATA, 3)]
     both = [shape for t, v in parts for shape in ((t, t), (v, t))]
-    tuned(data, scale="standard", n_jobs=1)
+    tuned(DATA, scale="standard", n_jobs=1)
     assert computed == both * len(GAMMAS)
     computed.clear()
-    tuned(data, memory_limit=8 * 48**2, n_jobs=1)
+    tuned(DATA, memory_limit=8 * 48**2, n_jobs=1)
     assert computed == both * len(GAMMAS)
 
 
-def test_the_plan_is_what_fits(data):
-    folds = deal(data, 3)
-    n, t = data.n_rows, 48
+def test_the_plan_is_what_fits():
+    folds = deal(DATA, 3)
+    n, t = DATA.n_rows, 48
     assert [len(fold.train) for fold in folds] == [t] * 3
 
-    def plan(limit, data=data, kernel="rbf", scale="none", folds=folds):
-        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit)
+    def plan(limit, data=DATA, kernel="rbf", scale="none", folds=folds):
+        found = Plan.of(Kernel(kernel), data, folds, scale, limit)
         return found.shares, found.n_folds
 
     whole, own = 8 * n * n, 8 * t * t
@@ -132,8 +133,8 @@ def test_the_plan_is_what_fits(data):
     assert plan(own) == plan(1) == (False, 1)
     assert plan(10 * whole, scale="standard") == (False, 3)
     assert plan(10 * whole, scale="query")[0]
-    assert not plan(10 * whole, replace(data, qid=None), scale="query")[0]
-    valid = [Fold(None, data)]
+    assert not plan(10 * whole, replace(DATA, qid=None), scale="query")[0]
+    valid = [Fold(None, DATA)]
     assert plan(whole, folds=valid) == (True, 1)
     assert plan(whole - 1, folds=valid) == (False, 1)
     assert plan(2 * own, kernel="precomputed") == (True, 2)
@@ -144,14 +145,14 @@ def test_the_plan_is_what_fits(data):
         plan(own - 1, kernel="precomputed")
 
 
-def test_tiles_of_validation_rows_change_nothing(data, held_out, monkeypatch):
-    folds = [*deal(data, 2), Fold(np.arange(60), held_out)]
-    expected = tuned(data, folds).scores
+def test_tiles_of_validation_rows_change_nothing(monkeypatch):
+    folds = [*deal(DATA, 2), Fold(np.arange(60), HELD_OUT)]
+    expected = tuned(DATA, folds).scores
     monkeypatch.setattr("linrank.methods.kernel._TILE_BYTES", 5000)
-    assert_allclose(tuned(data, folds).scores, expected, rtol=1e-12)
+    assert_allclose(tuned(DATA, folds).scores, expected, rtol=1e-12)
 
 
-def test_models_start_from_the_one_before(data, monkeypatch):
+def test_models_start_from_the_one_before(monkeypatch):
     starts = []
 
     def spy(part, *, C, beta0, **options):
@@ -160,7 +161,7 @@ def test_models_start_from_the_one_before(data, monkeypatch):
         return result
 
     monkeypatch.setattr(kernel_tuning, "train_kernel", spy)
-    tuned(data, n_jobs=1)
+    tuned(DATA, n_jobs=1)
     assert [C for C, _, _ in starts] == CS * 6
     for (C, start, _), (_, _, before) in zip(starts[1:], starts, strict=False):
         assert start is (None if CS[0] == C else before)
@@ -169,33 +170,33 @@ def test_models_start_from_the_one_before(data, monkeypatch):
 # ---- kernels without γ --------------------------------------------------------------------------
 
 
-def test_a_precomputed_kernel(data, held_out, fitted):
+def test_a_precomputed_kernel(fitted):
     kernel = Kernel("rbf", gamma=GAMMAS[1])
-    K = kernel.matrix(data.rows, data.rows)
-    given_ = KernelRankSVMCV("precomputed", Cs=CS, cv=3, **TIGHT).fit(K, data.y, qid=data.qid)
+    K = kernel.matrix(DATA.rows, DATA.rows)
+    given_ = KernelRankSVMCV("precomputed", Cs=CS, cv=3, **TIGHT).fit(K, DATA.y, qid=DATA.qid)
     assert_allclose(given_.scores_[:, 0], fitted.scores_[:, 1], rtol=1e-9)
     assert given_.gammas_.shape == (1,)
-    valid = (kernel.matrix(held_out.rows, data.rows), held_out.y, held_out.qid)
-    apart = KernelRankSVMCV("precomputed", Cs=CS, cv=valid, **TIGHT).fit(K, data.y, qid=data.qid)
-    rows = (held_out.X, held_out.y, held_out.qid)
-    assert_allclose(apart.scores_[:, 0], search(data, cv=rows).scores_[:, 1], rtol=1e-9)
+    valid = (kernel.matrix(HELD_OUT.rows, DATA.rows), HELD_OUT.y, HELD_OUT.qid)
+    apart = KernelRankSVMCV("precomputed", Cs=CS, cv=valid, **TIGHT).fit(K, DATA.y, qid=DATA.qid)
+    rows = (HELD_OUT.X, HELD_OUT.y, HELD_OUT.qid)
+    assert_allclose(apart.scores_[:, 0], search(cv=rows).scores_[:, 1], rtol=1e-9)
     assert_allclose(apart.predict(valid[0]), valid[0][:, apart.support_] @ apart.dual_coef_)
 
 
-def test_the_grid_of_gamma_lies_around_that_of_the_rows(data):
-    scale = KernelRankSVM().fit(data.X, data.y, qid=data.qid).gamma_
-    assert_allclose(as_gammas("auto", "rbf", data), scale * 4.0 ** np.arange(-3, 4))
-    standard = KernelRankSVM(scale="standard").fit(data.X * 9, data.y, qid=data.qid).gamma_
-    wide = replace(data, rows=as_rows(data.X * 9))
+def test_the_grid_of_gamma_lies_around_that_of_the_rows():
+    scale = KernelRankSVM().fit(DATA.X, DATA.y, qid=DATA.qid).gamma_
+    assert_allclose(as_gammas("auto", "rbf", DATA), scale * 4.0 ** np.arange(-3, 4))
+    standard = KernelRankSVM(scale="standard").fit(DATA.X * 9, DATA.y, qid=DATA.qid).gamma_
+    wide = replace(DATA, rows=as_rows(DATA.X * 9))
     assert as_gammas("auto", "rbf", wide, "standard")[3] == pytest.approx(standard)
-    assert_array_equal(as_gammas([2.0, 0.5, 2.0], "poly", data), [0.5, 2.0])
+    assert_array_equal(as_gammas([2.0, 0.5, 2.0], "poly", DATA), [0.5, 2.0])
     assert as_Cs("auto", lambda: 3.0, step=2).tolist() == [3 * 4.0**k for k in range(-5, 8)]
 
 
 # ---- threads, interrupts, progress --------------------------------------------------------------
 
 
-def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
+def test_folds_run_side_by_side_as_memory_allows(monkeypatch):
     seen, part = [], FoldKernels.part
     gate = threading.Barrier(2, timeout=120)
 
@@ -206,11 +207,11 @@ def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
         return part(self, k, n_threads)
 
     monkeypatch.setattr(FoldKernels, "part", spy)
-    tuned(data, n_jobs=2, gammas=[0.5])
+    tuned(DATA, n_jobs=2, gammas=[0.5])
     assert seen == [1, 1, 1]
     seen.clear()
     gate = threading.Barrier(1)
-    tuned(data, n_jobs=4, gammas=[0.5], memory_limit=8 * (data.n_rows**2 + 48**2))
+    tuned(DATA, n_jobs=4, gammas=[0.5], memory_limit=8 * (DATA.n_rows**2 + 48**2))
     assert seen == [4, 4, 4]
 
 
@@ -290,36 +291,31 @@ def test_edges_of_both_grids_are_told():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"Cs": "all"}, ValueError, "Cs must be 'auto' or numbers > 0, got 'all'"),
-        ({"gammas": [0.0, 1.0]}, ValueError, r"gammas\[0\] is 0; all must be finite and > 0"),
-        ({"gammas": "scale"}, ValueError, "gammas must be 'auto' or numbers > 0, got 'scale'"),
-        ({"gammas": []}, ValueError, "gammas must be a non-empty list"),
-        ({"kernel": "linear"}, ValueError, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
-        ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', .* got 'gauss'"),
-        ({"kernel": "precomputed", "gammas": "auto"}, ValueError, "square matrix.* 72 × 3"),
-        ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, ValueError, "has none"),
-        ({"degree": 0}, ValueError, "degree must be an integer >= 1"),
-        ({"memory_limit": -1}, ValueError, "memory_limit must be a finite number > 0, got -1"),
-        ({"kernel": "sigmoid", "gammas": [50.0]}, ValueError, r"'sigmoid' \(gamma=50"),
+        ({"kernel": "linear"}, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
+        ({"kernel": "gauss"}, "kernel must be 'rbf', .* got 'gauss'"),
+        ({"kernel": "precomputed", "gammas": "auto"}, "square matrix.* 72 × 3"),
+        ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, "has none"),
+        ({"kernel": "sigmoid", "gammas": [50.0]}, r"'sigmoid' \(gamma=50"),
     ],
 )
-def test_wrong_parameters(data, options, error, message):
-    with pytest.raises(error, match=message):
-        search(data, **options)
+def test_wrong_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        search(**options)
 
 
 # ---- the estimator ------------------------------------------------------------------------------
 
 
-def test_a_matrix_of_kernel_values_is_pairwise():
-    tags = [KernelRankSVMCV(name).__sklearn_tags__().input_tags for name in ("precomputed", "rbf")]
-    assert [each.pairwise for each in tags] == [True, False]
+@pytest.mark.parametrize("kind", [KernelRankSVM, KernelRankSVMCV])
+def test_a_matrix_of_kernel_values_is_pairwise(kind):
+    tags = [kind(name).__sklearn_tags__().input_tags for name in ("precomputed", "rbf")]
+    assert [(each.pairwise, each.sparse) for each in tags] == [(True, False), (False, True)]
 
 
-def test_functions_and_products_have_no_gamma(data):
-    linear = search(data, kernel="linear", gammas="auto")
-    own = search(data, kernel=lambda A, B: A @ B.T, gammas="auto")
+def test_functions_and_products_have_no_gamma():
+    linear = search(kernel="linear", gammas="auto")
+    own = search(kernel=lambda A, B: A @ B.T, gammas="auto")
     assert_allclose(own.scores_, linear.scores_, rtol=1e-9)
     assert linear.scores_.shape == (3, 1, 3)

@@ -1,7 +1,5 @@
 """Text that strangers wrote is read in time that grows as its length, whatever it holds."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import time

@@ -1,6 +1,6 @@
-"""The laws of a pair loss, checked for every loss and storage."""
+"""The laws of a pair loss, checked for every loss and storage, and for queries of all lengths."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -9,25 +9,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import linrank
 import reference
 from hypothesis_profiles import examples
-from linrank import _core
-from linrank.data.preferences import Preferences
+from linrank import Dataset, Preferences, _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.base import Hinge, Huber, SquaredHinge, loss_of_pairs
-from linrank.losses.swaps import Swaps, swap_measure
+from linrank.losses.base import Huber, PreferenceSquaredHinge, SquaredHinge, loss_of_pairs
+from linrank.losses.swaps import LONGEST, Swaps, SwapSquaredHinge, swap_measure
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
+from linrank.ranksvm.train import train
 from strategies import scored_queries
-from test_swaps import ranked_pairs
 
 EPSILON = 0.3
-SWEPT = {
-    "squared_hinge": SquaredHinge,
-    "hinge": Hinge,
-    "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=EPSILON),
-}
 # Pairs of labels, of rankings and of lists, and the published ways to count all pairs of labels.
 KINDS = ("squared_hinge", "hinge", "huber")
 NAMES = [f"{family} {kind}" for family in ("swept", "ranked", "listed") for kind in KINDS]
@@ -199,30 +194,6 @@ def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
     assert_allclose(huber.curvature(h, v), product, rtol=1e-9, atol=1e-8 * n * n_levels)
 
 
-@pytest.mark.parametrize("n_levels", [40, 140_000])
-@pytest.mark.parametrize("adjacent", [False, True])
-@pytest.mark.parametrize("name", SWEPT)
-def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
-    """Its score axis is swept in pieces, on any number of threads to the same bits."""
-    n = 140_000  # above long_query of the core
-    rng = np.random.default_rng(n_levels)
-    labels = rng.permutation(n) % n_levels
-    pairs = Pairs(Queries.of(labels), gain=labels / n_levels, adjacent=adjacent)
-    loss, z = SWEPT[name](pairs, 3), np.round(rng.normal(size=n), 3) + 1e-4
-    point, alone = loss.at(z), SWEPT[name](pairs, 1).at(z)
-    assert point.value == alone.value
-    assert (point.gradient == alone.gradient).all()
-    assert_allclose(point.gradient.sum(), 0.0, atol=1e-9 * np.abs(point.gradient).sum())
-    v = rng.normal(size=n)
-    if name != "hinge":
-        product = loss.curvature(point, v)
-        assert_allclose(product @ z, loss.curvature(point, z) @ v, rtol=1e-8)  # symmetric
-        step = 1e-6
-        ahead, behind = loss.at(z + step * v).gradient, loss.at(z - step * v).gradient
-        change = (ahead - behind) / (2 * step)
-        assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
-
-
 @given(scored_queries(), st.floats(-1e6, 1e6))
 def test_a_shift_of_the_scores_of_a_query_changes_nothing(case, shift):
     queries, z = case.queries, case.z
@@ -288,45 +259,156 @@ def test_products_with_the_rows_are_the_definition(storage, name, data, n, seed)
         assert_allclose(diagonal, np.diagonal(truth), atol=1e-9 * size)
 
 
-@given(st.integers(1, 60), st.integers(0, 2**32 - 1))
-def test_cholesky_solves(n, seed):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(n, n))
-    A = A @ A.T + np.eye(n)
-    b = rng.normal(size=n)
-    factor = _core.cholesky_factor(A.reshape(-1), n)
-    assert_allclose(A @ _core.cholesky_solve(factor, n, b), b, atol=1e-8 * np.linalg.cond(A))
-    A[0, 0] = -1.0
-    assert _core.cholesky_factor(A.reshape(-1), n) is None
-
-
-def test_the_core_refuses_arrays_that_do_not_fit():
-    queries = Queries.of([1.0, 0.0])
-    loss = SquaredHinge(Pairs(queries))
-    with pytest.raises(ValueError, match="z has length 3, expected 2"):
-        loss.at(np.zeros(3))
-    rest = (None, None, None, False)
-    with pytest.raises(ValueError, match="a level is out of range"):
-        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, *rest)
-    with pytest.raises(ValueError, match="more levels than rows"):
-        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, *rest)
-    with pytest.raises(ValueError, match="another problem"):
-        SquaredHinge(Pairs(queries)).at(np.zeros(2), loss.at(np.zeros(2)))
-    rows = as_rows(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="row that does not exist"):
-        _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)
-    with pytest.raises(ValueError, match="w has length 2, expected 3"):
-        _core.scores(rows.core, np.zeros(2), None, 1)
-
-
 def test_scores_that_differ_below_float32_are_sorted_in_double():
     n = 3000
     rng = np.random.default_rng(0)
     z = 1.0 + rng.permutation(n) * 1e-12
     queries = Queries.of(rng.integers(0, 50, n))
-    a, b = (
-        SquaredHinge(Pairs(queries)).at(z * 1e11),
-        Counted(Pairs(queries)).at(z * 1e11),
-    )
+    a, b = (SquaredHinge(Pairs(queries)).at(z * 1e11), Counted(Pairs(queries)).at(z * 1e11))
     assert_allclose(a.value, b.value, rtol=1e-10)
     assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs
+
+
+# ---- long queries -------------------------------------------------------------------------------
+
+N = _core.LONG_QUERY + 1000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "hinge"}, {"pair_weighting": "grade_diff"}, {"pairs": "adjacent"}],
+    ids=str,
+)
+def test_a_fit_of_one_long_query_does_not_depend_on_threads(options):
+    data = one_query(N, 500)
+    options = {"C": 1e4 / data.queries.n_pairs, **options}
+    one, two = (train(data, n_jobs=n, **options) for n in (1, 3))
+    assert one.converged
+    assert (one.w == two.w).all()
+    assert one.history["objective"] == two.history["objective"]
+    tight = train(data, tol=1e-7, **options)
+    assert tight.value <= one.value * (1 + 1e-12)
+    assert one.value <= tight.value * (1 + 2e-3)
+
+
+def one_query(n, n_levels, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4), dtype=np.float32)
+    signal = X @ np.float32([1, 0.5, -0.3, 0.1]) + rng.standard_normal(n, dtype=np.float32)
+    return Dataset.of(X, np.floor(np.clip(signal + 4, 0, 7.99) * (n_levels / 8)))
+
+
+# ---- pairs weighted by a measure ----------------------------------------------------------------
+
+
+MEASURES = [
+    *("ndcg", "ndcg@3", "ndcg(gain=linear, discount=letor)@5", "map", "map@4", "map(rel=2)@3"),
+    *("mrr", "mrr@3", "mrr(rel=3)", "err", "err@4", "err(y_max=6)@2", "p@3", "p(rel=2)@5"),
+    *("recall@4", "rbp@6", "rbp(p=0.5)"),
+]
+
+
+def ranking(seed: int, n_queries: int = 12, longest: int = 14) -> tuple:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest, n_queries)
+    qid = rng.permutation(np.repeat(np.arange(n_queries), lengths))
+    labels = rng.integers(0, 5, len(qid)).astype(float)
+    scores = rng.integers(0, 6, len(qid)) / 2.0  # with ties
+    return Queries.of(labels, qid), labels, scores, qid
+
+
+def ranked_pairs(swaps: Swaps) -> Iterator[tuple[int, int, float]]:
+    """Winner, loser and weight of all pairs, by position, from the fields."""
+    for q in range(swaps.queries.n_queries):
+        begin, end = swaps.queries.offsets[q : q + 2]
+        for t in range(begin, begin + swaps.depth[q]):
+            for j in range(t + 1, end):
+                u = 1.0 if swaps.row_weight is None else swaps.row_weight[t] * swaps.row_weight[j]
+                difference = swaps.gain[t] - swaps.gain[j]
+                weight = abs(difference) * swaps.factor[t] * u * (swaps.first[t] - swaps.second[j])
+                if weight > 1e-15:
+                    yield (t, j, weight) if difference > 0 else (j, t, weight)
+
+
+def weights_of(swaps: Swaps) -> dict[tuple[int, int], float]:
+    """The same by row."""
+    order = swaps.queries.order.tolist()
+    return {(order[i], order[j]): weight for i, j, weight in ranked_pairs(swaps)}
+
+
+def listed_swaps(swaps: Swaps) -> Preferences:
+    found = weights_of(swaps)
+    pairs = np.array(list(found)).reshape(-1, 2)
+    return Preferences(pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(list(found.values())))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_what_a_swap_changes(name: str, seed: int) -> None:
+    queries, labels, scores, qid = ranking(seed)
+    swaps = Swaps.of(queries, labels, scores, swap_measure(name))
+    found = weights_of(swaps)
+
+    def value(ranks: np.ndarray, rows: np.ndarray) -> float:
+        options = {"qid": np.zeros(len(rows)), "metrics": name}
+        # The highest grade of ERR is that of all queries: a row of it in a query of its own.
+        y = np.append(labels[rows], labels.max())
+        scores, group = np.append(-ranks, 0.0), np.append(np.zeros(len(rows)), 1.0)
+        options["qid"] = group
+        return float(next(iter(linrank.evaluate(y, scores, **options).per_query.values()))[0])
+
+    changes = {}
+    for q in np.unique(qid):
+        rows = np.flatnonzero(qid == q)
+        ranks = np.argsort(np.argsort(-scores[rows], kind="stable")).astype(float)
+        before = value(ranks, rows)
+        for a in range(len(rows)):
+            for b in range(len(rows)):
+                if labels[rows[a]] > labels[rows[b]]:
+                    swapped = ranks.copy()
+                    swapped[[a, b]] = swapped[[b, a]]
+                    change = abs(value(swapped, rows) - before)
+                    if change > 1e-12:
+                        changes[int(rows[a]), int(rows[b])] = change
+    assert found.keys() == changes.keys()
+    if changes:
+        scale = sum(found.values()) / sum(changes.values())
+        differences = [found[pair] - scale * changes[pair] for pair in changes]
+        assert_allclose(differences, 0.0, atol=1e-12)
+        # The scale: all weights sum to the number of queries that have any.
+        n = len({qid[winner] for winner, _ in changes})
+        assert_allclose(sum(found.values()), n, rtol=1e-12)
+        assert_allclose(swaps.total_weight(), n, rtol=1e-12)
+        assert swaps.n_pairs == len(changes)
+
+
+def test_measures_that_weigh_no_swap() -> None:
+    with pytest.raises(ValueError, match="ndcg, map"):
+        swap_measure("auc")
+    with pytest.raises(ValueError, match="labels >= 0"):
+        Swaps.of(Queries.of([-1.0, 1.0]), np.array([-1.0, 1.0]), np.zeros(2), swap_measure("ndcg"))
+    n = LONGEST + 1
+    labels = np.arange(n) % 2 * 1.0
+    with pytest.raises(ValueError, match="name a cut-off, as in 'map@100'"):
+        Swaps.of(Queries.of(labels), labels, np.zeros(n), swap_measure("map"))
+
+
+def test_swaps_of_long_queries_and_threads() -> None:
+    """Pieces of a long query, and any number of threads, give the same numbers."""
+    rng = np.random.default_rng(5)
+    n = 5000
+    labels = rng.integers(0, 4, n).astype(float)
+    queries = Queries.of(labels, np.minimum(np.arange(n) // 4500, 1))
+    swaps = Swaps.of(queries, labels, rng.random(n), swap_measure("ndcg@30"))
+    z, v = rng.normal(size=n), rng.normal(size=n)
+    points = [SwapSquaredHinge(swaps, threads).at(z) for threads in (1, 3)]
+    twin = PreferenceSquaredHinge(listed_swaps(swaps), n)
+    expected = np.zeros(n)
+    rows = np.arange(n) if twin.order is None else twin.order
+    by_row = np.zeros(n)
+    by_row[swaps.queries.order] = z
+    expected[rows] = twin.at(by_row[rows]).gradient
+    assert_allclose(points[0].gradient, expected[swaps.queries.order], atol=1e-12)
+    assert points[0].value == points[1].value
+    assert np.array_equal(points[0].gradient, points[1].gradient)
+    assert np.array_equal(points[0].multiply(v, 1), points[1].multiply(v, 3))

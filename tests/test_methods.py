@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,19 +14,13 @@ from sklearn.base import clone
 
 import linrank
 from cli_files import write_svmlight
+from linrank import ConvergenceWarning, LinearModel
 from linrank.choices import PAPERS
-from linrank.cli.main import main
-from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.estimators.cross_validation import SearchRanker
 from linrank.estimators.kernel import KernelRanker
 from linrank.estimators.ranksvm import PublishedRankSVM
-from linrank.judging.candidates import (
-    Trial,
-    chosen_methods,
-    fair_convention,
-    own_contestants,
-)
+from linrank.judging.candidates import Trial, chosen_methods, fair_convention, own_contestants
 from linrank.methods import parameters as declared
 from linrank.methods.base import (
     METHODS,
@@ -40,7 +33,6 @@ from linrank.methods.base import (
     options_of,
     register,
 )
-from linrank.models.linear import LinearModel
 from small_data import small
 
 STORAGES = {
@@ -73,13 +65,11 @@ OWN = [name for name in METHODS if name != "auto"]
 # Weights of rows are repetitions of rows: of the others, one draws pairs and one starts at random,
 # and a matrix of duals has another rank with a row more.
 REPEATING = ("ranksvm", "published", "domination", "kernel")
-
-
-@pytest.fixture(scope="module")
-def data():
-    made = small(3)
-    X = np.round(np.asarray(made.rows.values).reshape(made.rows.shape) * 8) / 8  # of float32 too
-    return X, made.labels, made.qid
+DATA = small(3)
+X, Y, QID = np.round(DATA.X * 8) / 8, DATA.y, DATA.qid  # exact in float32 too
+DATA = linrank.Dataset.of(X, Y, qid=QID)
+# Tolerances are tight, steps are few.
+pytestmark = pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 
 
 def estimator_of(method: Any, face: type = LinearRanker) -> type[MethodRanker]:
@@ -99,10 +89,8 @@ def made(name: str, **changed: Any) -> MethodRanker:
     return estimator_of(METHODS[name], **face)(**{**QUICK[name], **changed})
 
 
-def fitted(name: str, X: Any, y: Any, qid: Any, n_jobs: int = 1, **weights: Any) -> MethodRanker:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # tolerances are tight, steps are few
-        return made(name, n_jobs=n_jobs).fit(X, y, qid=qid, **weights)
+def fitted(name: str, X: Any, y: Any = Y, qid: Any = QID, n_jobs: int = 1, **weights: Any) -> Any:
+    return made(name, n_jobs=n_jobs).fit(X, y, qid=qid, **weights)
 
 
 def test_an_unknown_method_is_told_with_the_nearest_one():
@@ -130,124 +118,101 @@ def test_parameters_have_a_line_of_help_and_a_default_among_their_choices(name):
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", OWN)
-class TestFit:
-    def test_the_made_estimator_gives_the_bits_of_the_named_one(self, name, storage, data):
-        X, y, qid = data
-        rows = STORAGES[storage](X)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            named = NAMED[name](**QUICK[name], n_jobs=1).fit(rows, y, qid=qid)
-        found = fitted(name, rows, y, qid)
-        np.testing.assert_array_equal(found.predict(rows, qid=qid), named.predict(rows, qid=qid))
-        assert vars(found).keys() == vars(named).keys()
-        assert found.score(rows, y, qid=qid) > 0.6  # better than chance
-
-    def test_threads_do_not_change_a_bit(self, name, storage, data):
-        X, y, qid = data
-        rows = STORAGES[storage](X)
-        one, three = (fitted(name, rows, y, qid, n_jobs=n) for n in (1, 3))
-        np.testing.assert_array_equal(one.model_.coef, three.model_.coef)
-        np.testing.assert_array_equal(one.objective_, three.objective_)  # nan is nan
+def test_the_made_estimator_gives_the_bits_of_the_named_one_on_any_threads(name, storage):
+    rows = STORAGES[storage](X)
+    named = NAMED[name](**QUICK[name], n_jobs=1).fit(rows, Y, qid=QID)
+    one, three = (fitted(name, rows, n_jobs=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.predict(rows, qid=QID), named.predict(rows, qid=QID))
+    assert vars(one).keys() == vars(named).keys()
+    assert one.score(rows, Y, qid=QID) > 0.6  # better than chance
+    np.testing.assert_array_equal(one.model_.coef, three.model_.coef)
+    np.testing.assert_array_equal(one.objective_, three.objective_)  # nan is nan
 
 
-def with_query_features(X: Any, qid: Any) -> np.ndarray:
+def with_query_features() -> np.ndarray:
     """With columns that are the same on all rows of a query: one of them large, one everywhere."""
-    idf = np.random.default_rng(11).gamma(2.0, size=(int(qid.max()) + 1, 2))[qid] * [1.0, 1e3]
+    idf = np.random.default_rng(11).gamma(2.0, size=(int(QID.max()) + 1, 2))[QID] * [1.0, 1e3]
     return np.column_stack([X, idf, np.full(len(X), 0.1)])
+
+
+WIDE = with_query_features()
 
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", [name for name in OWN if name != "kernel"])
-def test_what_no_pair_sees_has_no_weight(name, storage, scale, data):
-    X, y, qid = data
-    rows, mixed = with_query_features(X, qid), np.random.default_rng(2).permutation(len(y))
+def test_what_no_pair_sees_has_no_weight(name, storage, scale):
     average = {"average": True} if name == "sgd" else {}  # lazily for sparse rows: it rounds
-    for order in (slice(None), mixed):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            ranker = made(name, n_jobs=1, scale=scale, **average)
-            coef = ranker.fit(STORAGES[storage](rows[order]), y[order], qid=qid[order]).coef_
+    for order in (slice(None), np.random.default_rng(2).permutation(len(Y))):
+        ranker = made(name, n_jobs=1, scale=scale, **average)
+        coef = ranker.fit(STORAGES[storage](WIDE[order]), Y[order], qid=QID[order]).coef_
         assert (coef[-3:] == 0.0).all()
         assert (coef[:-3] != 0.0).any()
         assert ranker.model_.n_nonzero == np.count_nonzero(coef)
 
 
-def test_what_other_pairs_see_keeps_its_weight(data):
-    X, y, qid = data
-    rows = with_query_features(X, qid)
-    a, b = (int(np.argmax(qid == q)) for q in np.unique(qid)[:2])
-    ranker = linrank.RankSVM().fit_pairs(rows, [[a, b]], qid=qid, across_queries=True)
-    assert (ranker.coef_[-3:-1] != 0.0).all()
-    pooled = linrank.DominationRanker("l2", pooled=True).fit(rows, y, qid=qid)
-    assert (pooled.coef_[-3:-1] != 0.0).all()
-    bounded = linrank.RankSVM(coef_bounds={rows.shape[1] - 3: (0.5, None)}).fit(rows, y, qid=qid)
-    assert bounded.coef_[-3:].tolist() == [0.5, 0.0, 0.0]
+def test_what_other_pairs_see_keeps_its_weight():
+    a, b = (int(np.argmax(q == QID)) for q in np.unique(QID)[:2])
+    ranker = linrank.RankSVM().fit_pairs(WIDE, [[a, b]], qid=QID, across_queries=True)
+    pooled = linrank.DominationRanker("l2", pooled=True).fit(WIDE, Y, qid=QID)
     began = linrank.SGDRanker(n_steps=200, random_state=0, warm_start=True)
-    began.fit(rows, y)  # one query, in which these columns vary
-    assert (began.fit(rows, y, qid=qid).coef_[-3:-1] != 0.0).all()
+    began.fit(WIDE, Y)  # one query, in which these columns vary
+    for one in (ranker, pooled, began.fit(WIDE, Y, qid=QID)):
+        assert (one.coef_[-3:-1] != 0.0).all()
+    bounded = linrank.RankSVM(coef_bounds={WIDE.shape[1] - 3: (0.5, None)}).fit(WIDE, Y, qid=QID)
+    assert bounded.coef_[-3:].tolist() == [0.5, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("place", ["memory", "store"])
 @pytest.mark.parametrize("early", [False, True])
-def test_the_objective_is_that_of_the_weights_after_a_warm_start(early, place, data, tmp_path):
-    X, y, qid = data
-    rows = with_query_features(X, qid)
+def test_the_objective_is_that_of_the_weights_after_a_warm_start(early, place, tmp_path):
     ranker = linrank.RankSVM(**PAPERS, warm_start=True, max_iter=1, early_stopping=early)
-    valid = {"X_val": rows, "y_val": rows @ np.ones(rows.shape[1]), "qid_val": qid} if early else {}
+    valid = {"X_val": WIDE, "y_val": WIDE @ np.ones(WIDE.shape[1]), "qid_val": QID} if early else {}
     ranker.scoring = "pairwise_accuracy"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        ranker.fit(rows, y, qid=0 * qid, **valid)  # one query, in which these columns vary
-        assert (ranker.coef_[-3:-1] != 0.0).any()
-        if place == "store":
-            store = linrank.Store.write(tmp_path / "store", rows, y, qid=qid, chunk_bytes=4000)
-            ranker.set_params(memory_limit="64GB").fit(store, **valid)
-        else:
-            ranker.fit(rows, y, qid=qid, **valid)
+    ranker.fit(WIDE, Y, qid=0 * QID, **valid)  # one query, in which these columns vary
+    assert (ranker.coef_[-3:-1] != 0.0).any()
+    if place == "store":
+        store = linrank.Store.write(tmp_path / "store", WIDE, Y, qid=QID, chunk_bytes=4000)
+        ranker.set_params(memory_limit="64GB").fit(store, **valid)
+    else:
+        ranker.fit(WIDE, Y, qid=QID, **valid)
     assert (ranker.coef_[-3:] == 0.0).all()
-    pairs = (qid[:, None] == qid) & (y[:, None] > y)
-    slack = np.maximum(0.0, 1.0 - np.subtract.outer(*2 * (rows @ ranker.coef_,)))[pairs]
+    pairs = (QID[:, None] == QID) & (Y[:, None] > Y)
+    slack = np.maximum(0.0, 1.0 - np.subtract.outer(*2 * (WIDE @ ranker.coef_,)))[pairs]
     objective = 0.5 * ranker.coef_ @ ranker.coef_ + slack @ slack
     np.testing.assert_allclose(ranker.objective_, objective, rtol=1e-12)
 
 
 @pytest.mark.parametrize("path", [linrank.ranksvm_path, linrank.domination_path])
-def test_on_a_path_what_no_pair_sees_has_no_weight(path, data):
-    X, y, qid = data
+def test_on_a_path_what_no_pair_sees_has_no_weight(path):
     options = {"penalty": "l2"} if path is linrank.domination_path else {}
-    coefs = path(with_query_features(X, qid), y, qid, **options).coefs
+    coefs = path(WIDE, Y, QID, **options).coefs
     assert (coefs[:, -3:] == 0.0).all()
     assert (coefs[-1, :-3] != 0.0).all()
 
 
 @pytest.mark.parametrize("curves", ["quantile", "spline", "step"])
-def test_a_curve_that_no_pair_sees_is_flat(curves, data):
-    X, y, qid = data
-    model = linrank.RankSVM(0.1, curves=curves).fit(with_query_features(X, qid), y, qid=qid).model_
-    assert not model.is_used[-3:].any()
-    assert model.is_used[:-3].any()
+def test_a_curve_that_no_pair_sees_is_flat(curves):
+    model = linrank.RankSVM(0.1, curves=curves).fit(WIDE, Y, qid=QID).model_
+    assert model.is_used.tolist() == [True] * X.shape[1] + [False] * 3
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", REPEATING)
-def test_a_row_of_weight_2_is_the_row_twice(name, storage, data):
-    X, y, qid = data
-    weight = np.random.default_rng(5).integers(1, 3, len(y))
-    twice = np.repeat(np.arange(len(y)), weight)
-    a = fitted(name, STORAGES[storage](X), y, qid, sample_weight=weight)
-    b = fitted(name, STORAGES[storage](X[twice]), y[twice], qid[twice])
+def test_a_row_of_weight_2_is_the_row_twice(name, storage):
+    weight = np.random.default_rng(5).integers(1, 3, len(Y))
+    twice = np.repeat(np.arange(len(Y)), weight)
+    a = fitted(name, STORAGES[storage](X), sample_weight=weight)
+    b = fitted(name, STORAGES[storage](X[twice]), Y[twice], QID[twice])
     scores = a.predict(X)
     np.testing.assert_allclose(b.predict(X), scores, rtol=0, atol=1e-4 * np.abs(scores).max())
-    assert np.abs(scores - fitted(name, X, y, qid).predict(X)).max() > 1e-3 * np.abs(scores).max()
+    assert np.abs(scores - fitted(name, X).predict(X)).max() > 1e-3 * np.abs(scores).max()
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_training_is_described_by_plain_values(name, data):
-    X, y, qid = data
-    whole = linrank.Dataset.of(X, y, qid=qid)
+def test_a_training_is_described_by_plain_values(name):
     p = METHODS[name].parameters(**QUICK[name])
-    trained = METHODS[name].train(Task(whole, p))
+    trained = METHODS[name].train(Task(DATA, p))
     told = METHODS[name].describe(trained, p)
     assert json.loads(json.dumps(told.facts, allow_nan=False)) == told.facts
     assert told.lines[0][0] == "trained"
@@ -258,16 +223,92 @@ def test_a_training_is_described_by_plain_values(name, data):
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_what_did_not_converge_is_doubted(name, data):
-    X, y, qid = data
+def test_a_model_knows_how_it_was_trained(name, tmp_path):
+    ranker = fitted(name, X)
+    ranker.save(tmp_path / "model.json")
+    fitted(name, X).save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
+    known = linrank.load_model(tmp_path / "model.json").training
+    assert known.get("method", "") in ("", name)
+    given = {{"random_state": "seed"}.get(key, key): value for key, value in QUICK[name].items()}
+    made_of = {"n_rows": len(Y), "n_queries": 12, "n_pairs": DATA.queries.n_pairs, **given}
+    assert {key: known[key] for key in made_of} == made_of
+    told = ("objective", "gap", "lower_bound", "hinge_objective", "n_iter", "converged", "stopped")
+    for key in told:
+        if known.get(key) is not None:
+            attribute = {"gap": "duality_gap_"}.get(key, f"{key}_")
+            assert known[key] == getattr(ranker, attribute, known[key])
+    for key in {"method", "alpha", "C"} & known.keys():
+        assert known[key] is None or f"{key}={known[key]!r}" in repr(ranker.model_)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_did_not_converge_is_doubted(name):
     few = {"n_steps": 100, "tol": 1e-9, "record": "sampled"} if name == "sgd" else {"max_iter": 1}
     given = {**QUICK[name], **few}
-    with pytest.warns(ConvergenceWarning, match=rf"^{NAMED[name].__name__} did not "):
-        NAMED[name](**given).fit(X, y, qid=qid)
+    with pytest.warns(ConvergenceWarning, match=rf"^{NAMED[name].__name__} did not ") as said:
+        NAMED[name](**given).fit(X, Y, qid=QID)
+    assert said[0].filename == __file__
     p = METHODS[name].parameters(**given)
-    trained = METHODS[name].train(Task(linrank.Dataset.of(X, y, qid=qid), p))
+    trained = METHODS[name].train(Task(DATA, p))
     assert not trained.is_done
     assert "converged" not in dict(METHODS[name].describe(trained, p).lines)
+
+
+@pytest.mark.filterwarnings("ignore:(the best|every)", "ignore:.* models on the folds")
+@pytest.mark.parametrize("kind", [estimator_of, searcher_of])
+@pytest.mark.parametrize("name", [name for name in OWN if name != "kernel"])
+def test_missing_values_are_filled_in_or_refused(name, kind):
+    method, holes = METHODS[name], np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan)
+    holes[:, -1] = X[:, -1]
+    declared_by = method.parameters if kind is estimator_of else method.search
+    if declared_by is None:
+        pytest.skip("it has no grid")
+    own = {k: v for k, v in QUICK[name].items() if k in options_of(declared_by)}
+    filling, refusing = (kind(method)(**own, **given) for given in ({"missing": "indicator"}, {}))
+    assert [r.__sklearn_tags__().input_tags.allow_nan for r in (filling, refusing)] == [1, 0]
+    filling.fit(holes, Y, qid=QID)
+    assert filling.n_features_in_ == X.shape[1] == filling.coef_.size
+    assert np.isfinite(filling.predict(holes, qid=QID)).all()
+    assert filling.model_.missing.weights[-1] == 0.0  # never missing: no indicator
+    told = r"NaN at row \d+, column \d+.*'zero', 'mean'"
+    with pytest.raises(ValueError, match=told):
+        refusing.fit(holes, Y, qid=QID)
+    refusing.fit(X, Y, qid=QID)
+    for use in (refusing.predict, refusing.model_.explain):
+        with pytest.raises(ValueError, match=told):
+            use(holes)
+
+
+# Values that are none of a parameter, by its kind; each is told with the name of the parameter.
+ODD = (float("nan"), "some", True)
+WRONG = {
+    **dict.fromkeys(("positive", "weight", "width"), (0.0, -1.0, float("inf"), *ODD)),
+    **dict.fromkeys(("count", "steps"), (0, -1, 1.5, *ODD)),
+    **dict.fromkeys(("choice", "weighting", "average"), ("nonsense", 1.5)),
+    "grid": ("some",),
+    "nonnegative": (-1.0, float("inf"), *ODD),
+    "finite": (float("inf"), *ODD),
+    "share": (0.0, 1.5, *ODD),
+    "size_in_bytes": (0, -1, float("inf"), *ODD),
+}
+# What must be said for a parameter to be looked at.
+NEEDED = {"n_knots": {"curves": "spline"}, "n_components": {"approximation": "nystroem"}}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_a_parameter_cannot_be_is_told(name):
+    method = METHODS[name]
+    for kind, declared_by in ((estimator_of, method.parameters), (searcher_of, method.search)):
+        known = {} if declared_by is None else options_of(declared_by)
+        for parameter, option in known.items():
+            own = {**QUICK[name], **NEEDED.get(parameter, {})}
+            for value in WRONG.get(option.kind, ()):
+                ranker = kind(method)(**{k: v for k, v in own.items() if k in known})
+                with pytest.raises((TypeError, ValueError)) as told:
+                    ranker.set_params(**{parameter: value}).fit(X, Y, qid=QID)
+                assert parameter in str(told.value)
+                assert str(value) in str(told.value)
 
 
 # ---- the recipe of a method ----------------------------------------------------------------------
@@ -317,53 +358,47 @@ def centroid():
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_a_toy_method_has_an_estimator(centroid, storage, data, tmp_path):
-    X, y, qid = data
+def test_a_toy_method_has_an_estimator(centroid, storage, tmp_path):
     rows = STORAGES[storage](X)
     toy = estimator_of(method_named("centroid"))
     assert (toy.__name__, toy().get_params()) == ("CentroidRanker", defaults_of(CentroidParameters))
-    ranker = clone(toy(shrinkage=0.25)).fit(rows, y, qid=qid)
-    is_high = y > y.mean()
+    ranker = clone(toy(shrinkage=0.25)).fit(rows, Y, qid=QID)
+    is_high = Y.mean() < Y
     expected = 0.75 * (X[is_high].mean(axis=0) - X[~is_high].mean(axis=0))
     np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-5)
     assert (ranker.shrinkage_, ranker.n_features_in_, ranker.needs_qid_) == (0.25, X.shape[1], True)
-    assert ranker.score(rows, y, qid=qid) > 0.6
+    assert ranker.score(rows, Y, qid=QID) > 0.6
     ranker.save(tmp_path / "model.json")
     found = linrank.load_model(tmp_path / "model.json")
     np.testing.assert_array_equal(found.predict(rows), ranker.predict(rows))
     with pytest.raises(TypeError, match="CentroidRanker takes no validation data"):
-        ranker.fit(rows, y, qid=qid, X_val=rows, y_val=y, qid_val=qid)
+        ranker.fit(rows, Y, qid=QID, X_val=rows, y_val=Y, qid_val=QID)
 
 
 @pytest.mark.filterwarnings("ignore:every shrinkage")  # of one direction, all rank alike
-def test_a_toy_method_has_a_search(centroid, data):
-    X, y, qid = data
+def test_a_toy_method_has_a_search(centroid):
     search = searcher_of(centroid)
     assert search.__name__ == "CentroidRankerCV"
-    ranker = clone(search(shrinkages=(0.75, 0.25), cv=3)).fit(X, y, qid=qid)
+    ranker = clone(search(shrinkages=(0.75, 0.25), cv=3)).fit(X, Y, qid=QID)
     assert ranker.scores_.shape == (3, 2)
     assert ranker.best_params_ == {"shrinkage": 0.75}
-    by_hand = estimator_of(centroid)(shrinkage=0.75).fit(X, y, qid=qid)
+    by_hand = estimator_of(centroid)(shrinkage=0.75).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(ranker.coef_, by_hand.coef_)
     accuracy = []
-    for train, test in linrank.QueryKFold(3).split(X, y, qid):
-        by_hand.fit(X[train], y[train], qid=qid[train])
-        accuracy.append(by_hand.score(X[test], y[test], qid=qid[test]))
-    found = search(cv=3, scoring="pairwise_accuracy").fit(X, y, qid=qid).scores_[:, 0]
+    for train, test in linrank.QueryKFold(3).split(X, Y, QID):
+        by_hand.fit(X[train], Y[train], qid=QID[train])
+        accuracy.append(by_hand.score(X[test], Y[test], qid=QID[test]))
+    found = search(cv=3, scoring="pairwise_accuracy").fit(X, Y, qid=QID).scores_[:, 0]
     np.testing.assert_allclose(found, accuracy)
 
 
-def test_a_toy_method_has_commands(centroid, data, tmp_path, capsys):
-    X, y, qid = data
-    file = write_svmlight(tmp_path / "data.txt", linrank.Dataset.of(X, y, qid=qid))
-    model, tuned = str(tmp_path / "model.json"), str(tmp_path / "tuned.json")
-    command = ["train", file, model, "--method", "centroid", "--shrinkage", "0.25", "--json"]
-    assert main(command) == 0
-    training = json.loads(capsys.readouterr().out)["training"]
-    assert training == {"method": "centroid", "shrinkage": 0.25}
-    command = ["tune", file, "-o", tuned, "--method", "centroid", "--shrinkages", "0.75,0.25"]
-    assert main([*command, "--folds", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_a_toy_method_has_commands(centroid, tmp_path, cli):
+    file = write_svmlight(tmp_path / "data.txt", DATA)
+    model, tuned = tmp_path / "model.json", tmp_path / "tuned.json"
+    told = cli(f"train {file} {model} --method centroid --shrinkage 0.25 --json").json
+    assert told["training"] == {"method": "centroid", "shrinkage": 0.25}
+    grid = "--method centroid --shrinkages 0.75,0.25 --folds 3"
+    found = cli(f"tune {file} -o {tuned} {grid} --json").json
     assert (found["shrinkage"], found["grid"]["shrinkages"]) == (0.75, [0.75, 0.25])
     coefs = [linrank.load_model(path).coef for path in (model, tuned)]
     np.testing.assert_allclose(coefs[0] * 0.25, coefs[1] * 0.75)
@@ -381,7 +416,7 @@ def test_a_toy_method_takes_part_in_a_comparison(centroid):
     assert "centroid" in [one.name for one in chosen_methods("all")]
 
 
-def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, capsys):
+def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, cli):
     more = register_centroid(More)
     one, many = estimator_of(more), searcher_of(more)
     assert one().get_params() == {**estimator_of(centroid)().get_params(), "power": 2}
@@ -389,8 +424,7 @@ def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, capsys
     assert one(power=3).power == many(power=3).power == 3
     assert options_of(METHODS["centroid"].parameters)["power"].kind == "count"
     for command in ("train", "tune"):
-        assert main([command, "--method", "centroid", "--help"]) == 0
-        assert "--power" in capsys.readouterr().out
+        assert "--power" in cli(f"{command} --method centroid --help").out
     (entry,) = (one for one in own_contestants() if one.name == "centroid")
     data = linrank.make_ranking(n_queries=9, n_features=2, random_state=0)
     trial = Trial(data, data, "map", fair_convention("linrank"))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import pickle
-import subprocess
-import sys
 import threading
 import warnings
 
@@ -32,22 +29,23 @@ from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker
 from peaks import peak_of
 from plain_descent import PlainDescent
+from test_samplers import check_interrupt
 
 N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5
 FIT = 1  # the use of a topic's seed by its estimator
 
 
-@pytest.fixture(scope="module")
-def X():
-    return np.random.default_rng(0).standard_normal((N_ROWS, N_FEATURES))
+X = np.random.default_rng(0).standard_normal((N_ROWS, N_FEATURES))
 
 
-@pytest.fixture(scope="module")
-def Y(X):
+def noisy_grades():
     """Grades 0, 1, 2 by a noisy score of each topic: mostly 0."""
     rng = np.random.default_rng(1)
     scores = X @ rng.standard_normal((N_FEATURES, N_TOPICS)) + rng.standard_normal((N_ROWS, 1))
     return (scores > 1.5).astype(np.int8) + (scores > 3.0)
+
+
+Y = noisy_grades()
 
 
 class Witness(RankSVM):
@@ -80,7 +78,7 @@ def seen():
     ],
     ids=repr,
 )
-def test_each_model_is_that_of_a_fit_alone(X, Y, one):
+def test_each_model_is_that_of_a_fit_alone(one):
     ranker = PerQueryRanker(one, n_jobs=2, random_state=7).fit(X, Y)
     for t in range(N_TOPICS):
         alone = clone(one).set_params(random_state=seed_of_part(7, t, FIT)).fit(X, Y[:, t])
@@ -95,7 +93,7 @@ def test_each_model_is_that_of_a_fit_alone(X, Y, one):
         clone(ranker).predict(X)
 
 
-def test_bounds_hold_for_raw_features_called_by_name(X, Y):
+def test_bounds_hold_for_raw_features_called_by_name():
     frame = pd.DataFrame(X * 10, columns=list("abcdef"))
     bounds = {"a": (-0.01, 0.01), "c": (0, None)}
     one = RankSVM(0.1, scale="standard", coef_bounds=bounds, tol=1e-8)
@@ -107,7 +105,7 @@ def test_bounds_hold_for_raw_features_called_by_name(X, Y):
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_rows_are_scaled_once_and_models_score_raw_ones(X, Y, scale, layout):
+def test_rows_are_scaled_once_and_models_score_raw_ones(scale, layout):
     raw = layout(X * [1, 10, 100, 0.1, 1, 1])
     ranker = PerQueryRanker(RankSVM(0.1, scale=scale, tol=1e-8)).fit(raw, Y)
     for t in range(N_TOPICS):
@@ -141,7 +139,7 @@ def test_the_storage_of_labels_does_not_matter(labels, storage):
     assert [model is not None for model in dense.models_] == has_pairs.tolist()
 
 
-def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
+def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum():
     rows = [0, 0, 3]
     twice = sparse.coo_array((np.ones(3), (rows, [0, 0, 0])), shape=(N_ROWS, 1)).tocsc(copy=True)
     labels = TopicLabels.read(twice, N_ROWS).of(0)
@@ -160,16 +158,15 @@ def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
     ],
     ids=repr,
 )
-def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
-    fits = [
-        PerQueryRanker(
-            estimator, negative_sampling=sampling, random_state=3, n_jobs=n_jobs
-        ).fit(X, np.hstack([Y, Y]))
-        for n_jobs in (1, 2, 5)
-    ]  # fmt: skip
-    for fit in fits[1:]:
-        assert_array_equal(fit.coef_.toarray(), fits[0].coef_.toarray())
-    first, again = fits[0].coef_.toarray()[[0, N_TOPICS]]
+def test_threads_do_not_change_a_bit(estimator, sampling):
+    twice, options = np.hstack([Y, Y]), {"negative_sampling": sampling, "random_state": 3}
+    one, two, five = (
+        PerQueryRanker(estimator, n_jobs=n, **options).fit(X, twice).coef_.toarray()
+        for n in (1, 2, 5)
+    )
+    assert_array_equal(two, one)
+    assert_array_equal(five, one)
+    first, again = one[[0, N_TOPICS]]
     is_random = sampling is not None or isinstance(estimator, SGDRanker)
     assert (first != again).any() == is_random  # each topic has a seed of its own
 
@@ -177,7 +174,7 @@ def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
 # ---- PAMIR ---------------------------------------------------------------------------------------
 
 
-def test_pamir_steps_on_a_random_positive_and_a_random_negative(X, Y):
+def test_pamir_steps_on_a_random_positive_and_a_random_negative():
     """PA-I on positives × negatives, all pairs alike: the plain algorithm on the same pairs."""
     binary = (Y > 0).astype(float)
     pamir = SGDRanker("pa", n_steps=400, aggressiveness=0.1)
@@ -197,7 +194,7 @@ def test_pamir_steps_on_a_random_positive_and_a_random_negative(X, Y):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_every_fit_reads_the_matrix_of_the_user(X, Y, layout, seen):
+def test_every_fit_reads_the_matrix_of_the_user(layout, seen):
     matrix = layout(X)
     PerQueryRanker(Witness(0.1), n_jobs=2).fit(matrix, Y)
     assert len(seen) == N_TOPICS
@@ -230,7 +227,7 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
         (DominationRanker(negative_sampling=1.0), None, True),  # which leaves no row out
     ],
 )
-def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):
+def test_columns_are_made_once_before_the_threads_start(estimator, share, is_shared):
     labels = TopicLabels.read(Y, N_ROWS)
     trainer = Trainer(clone(estimator), as_rows(X), None, labels, share, 0, 1)
     assert ("by_column" in vars(trainer.rows)) == is_shared
@@ -258,7 +255,7 @@ def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed)
         assert place == sorted(set(place))  # each once, in the order of the matrix
 
 
-def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
+def test_margins_of_rows_go_with_the_rows_that_are_kept():
     margin = np.random.default_rng(1).uniform(0.0, 3.0, N_ROWS)
     labels, estimator = TopicLabels.read(Y, N_ROWS), DominationRanker(alpha=0.1, tol=1e-8)
     trainer = Trainer(
@@ -277,7 +274,7 @@ def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
 # ---- scores, ranks, measures ---------------------------------------------------------------------
 
 
-def test_scores_of_some_topics_are_columns_of_all(X, Y):
+def test_scores_of_some_topics_are_columns_of_all():
     names = list("vwxyz")
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y, topics=names)
     scores = ranker.predict(X)
@@ -297,7 +294,7 @@ def test_the_highest_are_the_first_of_a_stable_order(scores, k):
     assert_array_equal(top_rows(scores, k), np.argsort(-scores, kind="stable")[:k])
 
 
-def test_rank_gives_the_first_rows_of_each_topic(X, Y):
+def test_rank_gives_the_first_rows_of_each_topic():
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
     order = np.argsort(-ranker.predict(X), axis=0, kind="stable").T
     assert_array_equal(ranker.rank(X), order[:, :10])
@@ -309,44 +306,39 @@ def test_rank_gives_the_first_rows_of_each_topic(X, Y):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_measures_are_those_of_the_topics_one_by_one(X, Y, storage):
+def test_measures_are_those_of_the_topics_one_by_one(storage):
     metrics = ("map", "p@10", "ndcg@5", "pairwise_accuracy", "auc", "domination_error")
     ranker = PerQueryRanker(RankSVM(0.1), n_jobs=2).fit(X, Y)
-    empty = Y.copy()
+    scores, empty = ranker.predict(X), Y.copy()
     empty[:, 3] = 0
     result = ranker.evaluate(X, storage(empty), metrics)
     assert list(result) == list(metrics)
     assert_array_equal(result.query_ids, ranker.topics_)
     for name in metrics:
-        each = [
-            evaluate(Y[:, t], ranker.predict(X)[:, t], metrics=name)[name]
-            for t in (0, 1, 2, 4)
-        ]  # fmt: skip
+        each = [evaluate(Y[:, t], scores[:, t], metrics=name)[name] for t in (0, 1, 2, 4)]
         assert_array_equal(np.delete(result.per_query[name], 3), each)
         assert np.isnan(result.per_query[name][3])
         assert_allclose(result[name], np.mean(each), rtol=1e-14)
     assert ranker.score(X, empty) == result["pairwise_accuracy"]
 
 
-def test_named_labels_are_matched_by_name(X, Y):
+def test_named_labels_are_matched_by_name():
     frame = pd.DataFrame(Y, columns=list("vwxyz"))
     ranker = PerQueryRanker(RankSVM(0.1)).fit(X, frame)
     assert ranker.topics_.tolist() == list("vwxyz")
     whole = ranker.evaluate(X, frame)
-    some = ranker.evaluate(X, frame[["z", "v"]])
-    assert_array_equal(some.per_query["map"], whole.per_query["map"][[4, 0]])
-    assert_array_equal(
-        ranker.evaluate(X, Y[:, [4, 0]], topics=["z", "v"]).per_query["map"], some.per_query["map"]
-    )
+    for labels, topics in ((frame[["z", "v"]], None), (Y[:, [4, 0]], ["z", "v"])):
+        some = ranker.evaluate(X, labels, topics=topics)
+        assert_array_equal(some.per_query["map"], whole.per_query["map"][[4, 0]])
     with pytest.raises(ValueError, match="Y has 2 columns but there are 5 topics"):
         ranker.evaluate(X, Y[:, :2])
 
 
-def test_a_topic_of_equal_labels_has_no_model_and_scores_zero(X, Y):
-    Y = np.array(Y)
-    Y[:, 1], Y[:, 3] = 0, 1
+def test_a_topic_of_equal_labels_has_no_model_and_scores_zero():
+    labels = np.array(Y)
+    labels[:, 1], labels[:, 3] = 0, 1
     with pytest.warns(UserWarning, match="2 of 5 topics have labels .* the first is 'w'") as told:
-        ranker = PerQueryRanker(RankSVM(0.1)).fit(X, Y, topics=list("vwxyz"))
+        ranker = PerQueryRanker(RankSVM(0.1)).fit(X, labels, topics=list("vwxyz"))
     assert len(told) == 1
     assert told[0].filename == __file__
     assert [model is None for model in ranker.models_] == [False, True, False, True, False]
@@ -364,7 +356,7 @@ def test_a_topic_of_equal_labels_has_no_model_and_scores_zero(X, Y):
     assert_allclose(ranker.evaluate(X, first, "p@10").per_query["p@10"][1], 0.1)
 
 
-def test_models_are_saved_one_by_one(X, Y, tmp_path):
+def test_models_are_saved_one_by_one(tmp_path):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     ranker = PerQueryRanker(RankSVM(0.1)).fit(frame, Y, topics=list("vwxyz"))
     ranker.models_[2].save(tmp_path / "x.json")
@@ -391,16 +383,17 @@ def bad_value(value):
     [
         (np.ones((119, 2)), "X has 120 rows but Y has 119$"),
         (np.ones((2, 120)), "X has 120 rows but Y has 2; it looks transposed: pass Y.T"),
-        (np.ones(120), "Expected 2D array, got 1D array instead(.|\n)*reshape"),
-        (np.ones((120, 0)), r"0 feature\(s\) \(shape=\(120, 0\)\)"),
+        (np.ones(120), r"2-D, rows × topics, got shape \(120,\); .* pass Y.reshape\(-1, 1\)"),
+        (np.ones((120, 0)), "Y has no column; give at least one topic"),
         (None, "Y is None"),
         (np.full((120, 2), "a"), "arrays of bytes/strings"),
-        (bad_value(np.nan), "Input Y contains NaN"),
-        (sparse.csr_array(bad_value(np.inf)), "Input Y contains infinity"),
+        (bad_value(np.nan), r"Y contains NaN at row 7, column 1 \(topic 1\); labels must be fi"),
+        (pd.DataFrame(bad_value(np.nan), columns=["a", "b"]), r"column 1 \(topic 'b'\)"),
+        (sparse.csr_array(bad_value(np.inf)), r"infinity \(inf\) at row 7, column 1"),
         (pd.DataFrame({"a": ["x"] * 120, "b": 1}), "column 'a' of Y is not numeric"),
     ],
 )
-def test_bad_labels_are_named(X, labels, message):
+def test_bad_labels_are_named(labels, message):
     with pytest.raises(ValueError, match=message):
         PerQueryRanker(RankSVM()).fit(X, labels)
 
@@ -427,7 +420,7 @@ SHARE, LINEAR = (
     ],
     ids=str,
 )
-def test_what_does_not_go_with_topics_is_refused(X, Y, estimator, given, message):
+def test_what_does_not_go_with_topics_is_refused(estimator, given, message):
     share = given.pop("share", None)
     with pytest.raises((ValueError, TypeError), match=message):
         PerQueryRanker(estimator, negative_sampling=share).fit(X, Y, **given)
@@ -443,7 +436,7 @@ class Fragile(RankSVM):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_first_topic_that_fails_is_named(X, n_jobs):
+def test_the_first_topic_that_fails_is_named(n_jobs):
     Y = np.zeros((N_ROWS, 6))
     Y[:3] = 1
     Y[:6, 2:4] = 1
@@ -451,7 +444,7 @@ def test_the_first_topic_that_fails_is_named(X, n_jobs):
         PerQueryRanker(Fragile(), n_jobs=n_jobs).fit(X, Y, topics=list("abcdef"))
 
 
-def test_topics_that_do_not_converge_are_told_once(X, Y):
+def test_topics_that_do_not_converge_are_told_once():
     with pytest.warns(ConvergenceWarning, match="5 of 5 topics did not converge") as told:
         ranker = PerQueryRanker(RankSVM(1e3, max_iter=1, tol=1e-12)).fit(X, Y)
     assert len(told) == 1
@@ -465,8 +458,7 @@ def test_topics_that_do_not_converge_are_told_once(X, Y):
 def test_the_loop_does_every_item_once_and_tells(n_threads):
     done, told = [], []
     map_threads(50, done.append, n_threads, told.append)
-    assert sorted(done) == list(range(50))
-    assert told[-1] == 50
+    assert (sorted(done), told[-1]) == (list(range(50)), 50)
 
 
 def test_the_loop_raises_the_error_of_the_lowest_item():
@@ -515,36 +507,11 @@ def test_progress_says_how_long_it_may_take(capsys):
     ]
 
 
-INTERRUPTED = """
-import os, signal, sys, threading, time
-import numpy as np
-from linrank import PerQueryRanker, SGDRanker
-X = np.random.default_rng(0).standard_normal((1000, 20))
-Y = np.random.default_rng(1).random((1000, 400)) < 0.1
-sent = []
-def send():
-    sent.append(time.perf_counter())
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(0.7, send).start()
-try:
-    PerQueryRanker(SGDRanker(n_steps=int(sys.argv[2])), n_jobs=int(sys.argv[1])).fit(X, Y)
-except KeyboardInterrupt:
-    print(time.perf_counter() - sent[0], threading.active_count())
-"""
-
-
 @pytest.mark.parametrize(("n_jobs", "n_steps"), [(1, 10**9), (2, 10**6)])
 def test_an_interrupt_ends_all_threads(n_jobs, n_steps):
     """On one thread in the midst of a fit of minutes, on more after those at hand."""
-    run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(n_jobs), str(n_steps)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert run.returncode == 0, run.stderr
-    seconds, n_alive = run.stdout.split()
-    assert float(seconds) < 5
-    assert int(n_alive) == 1
-    assert run.stderr == ""
+    rng, n_before = np.random.default_rng(0), threading.active_count()
+    X, Y = rng.standard_normal((1000, 20)), rng.random((1000, 400)) < 0.1
+    ranker = PerQueryRanker(SGDRanker(n_steps=n_steps), n_jobs=n_jobs)
+    check_interrupt(lambda: ranker.fit(X, Y))
+    assert threading.active_count() == n_before

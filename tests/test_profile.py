@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 
 from linrank.data.dataset import Dataset
 from linrank.judging import inspect as profile_module
-from linrank.judging.inspect import Profile, findings
+from linrank.judging.inspect import Profile, findings, sample_pairs
+from peaks import peak_of
 
 
 @st.composite
@@ -84,6 +85,12 @@ def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(
     share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
     assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
     assert sum(compared) <= most
+
+
+def test_pairs_are_drawn_without_a_list_of_them_all():
+    is_relevant = np.arange(100_000) < 1000
+    data = Dataset.of(np.zeros((100_000, 1)), is_relevant)
+    assert peak_of(lambda: sample_pairs(data.queries, 100)) < data.queries.n_pairs
 
 
 def _codes(X, y, qid=None) -> set[str]:

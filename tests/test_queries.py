@@ -1,30 +1,29 @@
 """Query ids: grouping is a stable sort by first appearance, and ids are no features."""
 
-from __future__ import annotations
-
+import inspect
+import pickle
+import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import (
-    Dataset,
-    DominationRanker,
-    KernelRankSVM,
-    LinearModel,
-    RankSVM,
-    RankSVMCV,
-    SGDRanker,
-    _core,
-)
+from linrank import Dataset, RankSVM, SGDRanker, _core, evaluate, make_ranking
 from linrank.data.dataset import _columns_like
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -98,7 +97,7 @@ def test_data_sets_of_whole_queries_are_grouped_already():
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
     queries, one = case.queries, Queries.of(case.labels)
-    np.testing.assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
+    assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
     if queries.order is None:
         assert queries.gather(case.scores) is case.scores
     assert (one.ids, one.order, one.n_queries) == (None, None, 1)  # without ids
@@ -127,11 +126,11 @@ def test_any_type_of_id_groups_alike(case):
         pa.chunked_array([pa.array(case.qid)]),
     ]:
         queries = Queries.of(case.labels, qid)
-        np.testing.assert_array_equal(queries.offsets, expected.offsets)
-        np.testing.assert_array_equal(queries.levels, expected.levels)
+        assert_array_equal(queries.offsets, expected.offsets)
+        assert_array_equal(queries.levels, expected.levels)
         assert (queries.order is None) == (expected.order is None)
         if expected.order is not None:
-            np.testing.assert_array_equal(queries.order, expected.order)
+            assert_array_equal(queries.order, expected.order)
 
 
 @given(st.integers(1, 40).flatmap(lambda n: st.tuples(label_vectors(n), query_ids(n))))
@@ -139,8 +138,8 @@ def test_group_equals_qid(case):
     labels, qid = case[0], np.sort(case[1])
     sizes = np.unique(qid, return_counts=True)[1]
     a, b = Queries.of(labels, qid), Queries.of(labels, group=sizes)
-    np.testing.assert_array_equal(a.offsets, b.offsets)
-    np.testing.assert_array_equal(a.levels, b.levels)
+    assert_array_equal(a.offsets, b.offsets)
+    assert_array_equal(a.levels, b.levels)
     assert b.order is None
     assert b.ids.tolist() == list(range(len(sizes)))
 
@@ -150,27 +149,6 @@ def test_mixed_ids_stay_apart():
     assert Queries.of([0, 1], qid=[2**70, 2**70 + 1]).n_queries == 2
     assert Queries.of([0, 1], qid=np.array([0.0, -0.0])).n_queries == 1
     assert Queries.of([0.0, -0.0]).n_pairs == 0
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5])
-@pytest.mark.parametrize("n_values", [3, 17, 1000, 10**9])
-def test_large_queries_rank_as_unique_does(n_jobs, n_values):
-    """The sorted path, chunked and merged, on one giant query beside small ones."""
-    rng = np.random.default_rng(n_values)
-    labels = rng.integers(0, n_values, 210_000) / 7
-    qid = np.repeat([0, 1, 2], [150_000, 10, 59_990])
-    queries = Queries.of(labels, qid, n_jobs=n_jobs)
-    for q in range(3):
-        rows = slice(queries.offsets[q], queries.offsets[q + 1])
-        values, ranks = np.unique(labels[rows], return_inverse=True)
-        np.testing.assert_array_equal(queries.levels[rows], ranks)
-        assert queries.n_levels[q] == len(values)
-
-
-def test_pairs_of_a_giant_query_need_64_bits():
-    n = 200_000
-    queries = Queries.of(np.arange(n) % 100_000)
-    assert queries.n_pairs == (n**2 - 100_000 * 2**2) // 2 > 2**33
 
 
 def test_sum_of_pairs_does_not_overflow():
@@ -183,9 +161,9 @@ def test_integer_ids_survive_a_growing_table():
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.arange(-30_000, 30_000) * 2**40)
     codes, first = _core.factorize(np.concatenate([ids, ids[::-1]]))
-    np.testing.assert_array_equal(codes[:60_000], np.arange(60_000))
-    np.testing.assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
-    np.testing.assert_array_equal(first, np.arange(60_000))
+    assert_array_equal(codes[:60_000], np.arange(60_000))
+    assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
+    assert_array_equal(first, np.arange(60_000))
 
 
 def test_what_the_core_works_by_is_read_only():
@@ -195,51 +173,51 @@ def test_what_the_core_works_by_is_read_only():
             shown[0] = 9
 
 
-Y = [0, 1, 0, 1]
+LABELS = [0, 1, 0, 1]
 IDS = [1, 1, 2, 2]
-X = [1.0, 2.0, 5.0, 7.0]
+FEATURE = [1.0, 2.0, 5.0, 7.0]
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
 @pytest.mark.parametrize("name", ["qid", "QID", "query_id", "QueryId", "group_id", "groupid"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_training_refuses_ids_that_nobody_named(name, make):
-    frame = make({"x": X, name: IDS})
+    frame = make({"x": FEATURE, name: IDS})
     if make is pd.DataFrame:
-        frame[0] = X  # a name of another type does not hide it
+        frame[0] = FEATURE  # a name of another type does not hide it
     message = rf"column named '{name}' but qid is None; pass it as qid=X\['{name}'\]"
     with pytest.raises(ValueError, match=message):
-        Dataset.of(frame, Y)
+        Dataset.of(frame, LABELS)
     with pytest.raises(ValueError, match=message):
-        RankSVM().fit(frame, Y)
+        RankSVM().fit(frame, LABELS)
 
 
 @pytest.mark.parametrize(
     "learn",
     [
         lambda X, Y: RankSVM().fit_pairs(X, [[1, 0]]),
-        lambda X, Y: RankSVMCV(cv=2).fit(X, Y),
-        lambda X, Y: DominationRanker().fit(X, Y),
-        lambda X, Y: KernelRankSVM().fit(X, Y),
-        lambda X, Y: SGDRanker().fit(X, Y),
-        lambda X, Y: SGDRanker().partial_fit(X, Y),
+        lambda X, Y: linrank.RankSVMCV(cv=2).fit(X, Y),
+        lambda X, Y: linrank.DominationRanker().fit(X, Y),
+        lambda X, Y: linrank.KernelRankSVM().fit(X, Y),
+        lambda X, Y: linrank.SGDRanker().fit(X, Y),
+        lambda X, Y: linrank.SGDRanker().partial_fit(X, Y),
         lambda X, Y: RankSVM().fit([[1.0, 2.0], [2.0, 1.0]], [0, 1], X_val=X, y_val=Y),
     ],
 )
 def test_however_it_learns(learn):
     with pytest.raises(ValueError, match="column named 'query_id' but qid is None"):
-        learn(pd.DataFrame({"x": X, "query_id": IDS}), Y)
+        learn(pd.DataFrame({"x": FEATURE, "query_id": IDS}), LABELS)
 
 
 @pytest.mark.parametrize("name", ["group", "query", "qid_length", "n_query_id"])
 def test_other_names_are_features(name):
-    assert Dataset.of(pd.DataFrame({"x": X, name: IDS}), Y).feature_names == ("x", name)
+    assert Dataset.of(pd.DataFrame({"x": FEATURE, name: IDS}), LABELS).feature_names == ("x", name)
 
 
 def test_with_qid_the_column_is_constant_within_queries_and_kept():
-    frame = pd.DataFrame({"x": X, "qid": IDS})
+    frame = pd.DataFrame({"x": FEATURE, "qid": IDS})
     with pytest.warns(DataWarning, match="X has the column 'qid', which seems to be qid itself"):
-        ranker = RankSVM().fit(frame, Y, qid=frame["qid"])
+        ranker = RankSVM().fit(frame, LABELS, qid=frame["qid"])
     assert abs(ranker.coef_[1]) < 1e-12
     assert ranker.predict(frame).shape == (4,)  # it was there in training
     assert ranker.model_.predict(frame).shape == (4,)
@@ -248,10 +226,10 @@ def test_with_qid_the_column_is_constant_within_queries_and_kept():
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("name", ["label", "Relevance", "rel", "grade"])
 def test_a_column_named_like_the_labels_is_told(name, make):
-    frame = make({"x": X, name: [3, 1, 2, 0]})
+    frame = make({"x": FEATURE, name: [3, 1, 2, 0]})
     said = f"X has the column '{name}', which seems to be y itself and is learned from as a feature"
     with pytest.warns(DataWarning, match=said):
-        RankSVM().fit(frame, Y, qid=IDS)
+        RankSVM().fit(frame, LABELS, qid=IDS)
 
 
 def rows_with(*columns):
@@ -278,16 +256,15 @@ def test_a_column_of_a_table_that_is_the_label_is_told():
         linrank.load(table)
 
 
+@pytest.mark.filterwarnings("error::linrank.errors.DataWarning")
 def test_what_is_only_alike_is_a_feature():
     almost = GRADES.copy()
     almost[-1] += 1
     text_ids = np.array([f"q{i}" for i in QUERIES])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        RankSVM().fit(rows_with(almost), GRADES, qid=text_ids)
-        RankSVM().fit(rows_with(np.zeros(60)), GRADES, qid=np.zeros(60))  # one query, a constant
-        RankSVM().fit_pairs(rows_with(np.zeros(60)), [[0, 1]])
-        RankSVM().fit(rows_with(GRADES)[:19], GRADES[:19], qid=text_ids[:19])  # too few to tell
+    RankSVM().fit(rows_with(almost), GRADES, qid=text_ids)
+    RankSVM().fit(rows_with(np.zeros(60)), GRADES, qid=np.zeros(60))  # one query, a constant
+    RankSVM().fit_pairs(rows_with(np.zeros(60)), [[0, 1]])
+    RankSVM().fit(rows_with(GRADES)[:19], GRADES[:19], qid=text_ids[:19])  # too few to tell
 
 
 @examples(60)
@@ -307,12 +284,155 @@ def test_columns_alike_are_those_that_equal_in_every_row(n_rows, n_columns, seed
 @pytest.mark.parametrize("named", [True, False])
 def test_scoring_refuses_ids_that_were_no_feature(make, named):
     """Without names in training, a column of ids in the place of a feature would be scored."""
-    rows = pd.DataFrame({"x": X, "z": X}) if named else np.column_stack([X, X])
-    ranker, kernel = (kind().fit(rows, Y, qid=IDS) for kind in (RankSVM, KernelRankSVM))
-    frame, model = make({"qid": IDS, "x": X}), ranker.model_
+    rows = (
+        pd.DataFrame({"x": FEATURE, "z": FEATURE}) if named else np.column_stack([FEATURE, FEATURE])
+    )
+    ranker, kernel = (
+        kind().fit(rows, LABELS, qid=IDS) for kind in (RankSVM, linrank.KernelRankSVM)
+    )
+    frame, model = make({"qid": IDS, "x": FEATURE}), ranker.model_
     scores = (ranker.predict, ranker.explain, model.predict, model.explain, kernel.model_.predict)
     for score in (*scores, lambda frame: ranker.rank(frame, qid=IDS)):
         with pytest.raises(ValueError, match="column named 'qid', which the model was not trained"):
             score(frame)
-    model = LinearModel([1.0, 2.0], feature_names=["qid", "x"])
-    assert model.predict(frame).tolist() == [a + 2 * b for a, b in zip(IDS, X, strict=True)]
+    model = linrank.LinearModel([1.0, 2.0], feature_names=["qid", "x"])
+    assert model.predict(frame).tolist() == [a + 2 * b for a, b in zip(IDS, FEATURE, strict=True)]
+
+
+# ---- rows that seem to be of many queries, or whose queries folds split -------------------------
+
+
+DATA = make_ranking(24, 8, 3, random_state=0)
+X, Y, QID = DATA.X, DATA.y, DATA.qid
+ASKED = (
+    r"{}.fit got no query ids, and the labels look like grades \(\d levels from 0 to \d\): .* "
+    r"Pass qid= \(the query of each row\) or group= .*, or qid=None if it is one query"
+)
+GRID = {"C": [0.01, 0.1]}
+
+
+def data_warnings(act) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    return [one for one in caught if issubclass(one.category, DataWarning)]
+
+
+FITS = {
+    "RankSVM": lambda **ids: RankSVM().fit(X, Y, **ids),
+    "RankSVMCV": lambda **ids: linrank.RankSVMCV([0.1], cv=2).fit(X, Y, **ids),
+    "DominationRanker": lambda **ids: linrank.DominationRanker(max_iter=3).fit(X, Y, **ids),
+    "KernelRankSVM": lambda **ids: linrank.KernelRankSVM(max_iter=3).fit(X, Y, **ids),
+    "SGDRanker": lambda **ids: SGDRanker(n_steps=10).fit(X, Y, **ids),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_graded_rows_without_queries_are_asked_for_once(name):
+    """Who says what the queries are, or that there are none, is not asked."""
+    (said,) = data_warnings(FITS[name])
+    assert said.filename == __file__
+    assert re.match(ASKED.format(name), str(said.message))
+    for ids in (None, QID):
+        assert data_warnings(partial(FITS[name], qid=ids)) == []
+
+
+def test_other_ways_to_learn():
+    sizes = np.diff(DATA.queries.offsets)
+    assert data_warnings(lambda: RankSVM().fit(X, Y, group=sizes)) == []
+    whole = linrank.Dataset.of(X, Y)
+    (said,) = data_warnings(lambda: RankSVM().fit(whole))
+    assert "got no query ids" in str(said.message)
+    assert data_warnings(lambda: RankSVM().fit(whole, qid=None)) == []
+    assert data_warnings(lambda: RankSVM().fit(DATA)) == []
+    assert data_warnings(lambda: RankSVM().fit_pairs(X, [[1, 0]])) == []  # pairs need no query
+    assert len(data_warnings(lambda: RankSVM().fit_pairs(X, [[1, 0]], y=Y))) == 1
+    stream = SGDRanker()
+    assert len(data_warnings(lambda: stream.partial_fit(X, Y).partial_fit(X, Y))) == 1
+    assert data_warnings(lambda: SGDRanker().partial_fit(X, Y, qid=None)) == []
+    topics = np.column_stack([Y, Y > 1])  # each topic is a query
+    assert data_warnings(lambda: linrank.PerQueryRanker(RankSVM()).fit(X, topics)) == []
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.random.default_rng(0).normal(size=len(Y)),
+        np.arange(len(Y)),
+        np.arange(len(Y)) // 3,
+        np.where(Y > 1, 1, -1),
+    ],
+    ids=["regression", "distinct", "many", "classes"],
+)
+def test_labels_that_are_no_grades_are_of_one_query(labels):
+    assert data_warnings(lambda: RankSVM().fit(X, labels)) == []
+
+
+@pytest.mark.parametrize("is_routed", [True, False])
+def test_groups_of_a_search_do_not_reach_the_ranker(is_routed):
+    search = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
+    with sklearn.config_context(enable_metadata_routing=is_routed):
+        (said,) = data_warnings(lambda: search.fit(X, Y, groups=QID))
+    assert said.filename == __file__
+    for told in (
+        "In cross-validation, groups= reaches the splitter alone: call sklearn.set_",
+        "pass qid= to fit of the search, or params={'qid': qid} to cross_validate",
+    ):
+        assert told in str(said.message)
+
+
+def test_one_query_in_a_search_is_said_by_none_or_by_one_id(routing):
+    search = GridSearchCV(RankSVM(), GRID, cv=3)
+    assert data_warnings(lambda: search.fit(X, Y, qid=np.zeros(len(Y)))) == []
+    with sklearn.config_context(enable_metadata_routing=False):
+        assert data_warnings(lambda: search.fit(X, Y, qid=None)) == []
+
+
+SPLIT = "the folds split queries: .* cv=linrank.QueryKFold"
+
+
+@pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), 5], ids=str)
+def test_folds_that_split_queries_are_told_once(routing, cv):
+    search = GridSearchCV(RankSVM(), GRID, cv=cv)
+    (said,) = data_warnings(lambda: search.fit(X, Y, qid=QID))
+    assert said.filename == __file__
+    assert re.match(SPLIT, str(said.message))
+    how = {"cv": cv, "params": {"qid": QID}, "scoring": linrank.ranking_scorer("ndcg@5")}
+    with pytest.warns(DataWarning, match=SPLIT):
+        cross_val_score(make_pipeline(StandardScaler(), RankSVM()), X, Y, **how)
+
+
+def test_whole_queries_are_not_warned_of(routing):
+    by_query = GridSearchCV(RankSVM(), GRID, cv=linrank.QueryKFold(3), return_train_score=True)
+    assert data_warnings(lambda: by_query.fit(X, Y, qid=QID)) == []
+    by_group = GridSearchCV(RankSVM(), GRID, cv=GroupKFold(3))
+    assert data_warnings(lambda: by_group.fit(X, Y, qid=QID, groups=QID)) == []
+    # Outside of folds an id may come again: of the same query, or of another in another file.
+    ranker = by_query.best_estimator_
+    assert data_warnings(lambda: ranker.score(X[::2], Y[::2], qid=QID[::2])) == []
+    assert data_warnings(lambda: by_query.score(X[::2], Y[::2], qid=QID[::2])) == []
+    assert not hasattr(ranker, "_fitted_queries")
+
+
+def test_evaluate_asks_where_a_measure_is_of_lists():
+    n_times = 1 + 1000 // len(Y)
+    y, scores = np.tile(Y, n_times), np.tile(X[:, 0], n_times)
+    for metrics in ({}, {"metrics": ["auc", "ndcg@10"]}):
+        with pytest.warns(DataWarning, match="evaluate got no query ids.*qid=None"):
+            evaluate(y, scores, **metrics)
+    for metrics in ("auc", ["pairwise_accuracy", "kendall_tau"]):
+        assert data_warnings(partial(evaluate, y, scores, metrics=metrics)) == []
+    for ids in ({"qid": None}, {"qid": np.arange(len(y)) // 8}, {"group": [len(y)]}):
+        assert data_warnings(partial(evaluate, y, scores, **ids)) == []
+    assert data_warnings(lambda: evaluate(scores, scores, metrics="mrr")) == []
+    assert data_warnings(lambda: evaluate(Y, X[:, 0])) == []  # a list of the usual length
+
+
+def test_leaving_it_out_is_seen_by_nobody_else(routing):
+    """The default is neither None nor an id: routing, clones and pickles do not know it."""
+    default = inspect.signature(RankSVM.fit).parameters["qid"].default
+    assert repr(default) == "<not given>"
+    ranker = RankSVM().set_fit_request(qid="query")
+    assert clone(ranker).get_metadata_routing().fit.requests["qid"] == "query"
+    fitted = pickle.loads(pickle.dumps(RankSVM().fit(X, Y, qid=None)))
+    assert not fitted.needs_qid_

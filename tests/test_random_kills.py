@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -31,37 +31,22 @@ KILLS_IN_A_ROW = 4  # before a run that is left alone
 # ---- what is written ----------------------------------------------------------------------------
 
 
-def content(path: str) -> Any:
-    """A file, by its bytes."""
-    with open(path, "rb") as file:
-        return file.read()
+def look_at(path: str) -> Any:
+    """What must be whole: models, stores and states are read; bytes are compared."""
+    name = os.path.basename(path)
+    if name == STATE:  # of a training that goes on from it: which one does not matter
+        checkpoint.load(path)
+        return "whole"
+    if name == "m.json":
+        load_model(path)
+    if name == "d.store":
+        opened, path = Store(path), os.path.join(path, "manifest.json")
+        opened.verify()
+        opened.close()
+    content = Path(path).read_bytes()
+    return sorted(json.loads(content)) if name == "t.json" else content  # times differ
 
 
-def model(path: str) -> Any:
-    load_model(path)
-    return content(path)
-
-
-def store(path: str) -> Any:
-    opened = Store(path)
-    opened.verify()
-    opened.close()
-    return content(os.path.join(path, "manifest.json"))
-
-
-def table(path: str) -> Any:
-    """Times differ from run to run."""
-    return sorted(json.loads(content(path)))
-
-
-def state(path: str) -> Any:
-    """Of a training that goes on from it: which one does not matter."""
-    checkpoint.load(path)
-    return "whole"
-
-
-# How a file is looked at that must be whole, by its name; of others, all bytes are compared.
-LOOKS = {"m.json": model, "t.json": table, "d.store": store, "state": state}
 STATE = "state"  # may be there or not: a run may leave it on purpose when it is ended
 STREAM = "--method sgd --stream --passes 8 --memory-limit 50MB --checkpoint {out}/state"
 COMMANDS = {
@@ -98,8 +83,7 @@ def names_of_outputs(line: str) -> list[str]:
 # ---- a place to run them in ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Undisturbed:
+class Undisturbed(NamedTuple):
     """What a command writes of old and of new data, all names there, and how long it takes."""
 
     old: dict[str, Any]
@@ -114,15 +98,14 @@ class World:
 
     def __init__(self, path: str, n_rows: int, seed: int) -> None:
         self.path, self.rng = path, random.Random(seed)
-        self._undisturbed: dict[str, Undisturbed] = {}
         self.out, self.temporary = os.path.join(path, "out"), os.path.join(path, "tmp")
         os.mkdir(self.temporary)
         for k, name in enumerate(("old", "new")):
             base = os.path.join(path, name)
             lines = _lines(n_rows, k)
-            _write(f"{base}.txt", lines)
+            Path(f"{base}.txt").write_text("".join(lines))
             random.Random(k).shuffle(lines)
-            _write(f"{base}.shuffled.txt", lines)
+            Path(f"{base}.shuffled.txt").write_text("".join(lines))
             for suffix in ("parquet", "store"):
                 assert main(["convert", f"{base}.txt", f"{base}.{suffix}", "-q"]) == 0
             assert main(["train", f"{base}.txt", f"{base}.json", "-q"]) == 0
@@ -151,26 +134,22 @@ class World:
         """All that is there of what a command writes; fails if something is not whole."""
         paths = {name: os.path.join(self.out, name) for name in (*names_of_outputs(line), STATE)}
         there = {name: path for name, path in paths.items() if os.path.lexists(path)}
-        return {name: LOOKS.get(name, content)(path) for name, path in there.items()}
+        return {name: look_at(path) for name, path in there.items()}
 
     def forget_state(self, folder: str) -> None:
         """Else the next run would go on from that of the one before."""
-        with suppress(FileNotFoundError):
-            os.remove(os.path.join(folder, STATE))
+        Path(folder, STATE).unlink(missing_ok=True)
 
+    @cache  # noqa: B019  there is one world
     def undisturbed(self, line: str) -> Undisturbed:
-        if line not in self._undisturbed:
-            self.empty()
-            self.finish(line, "old")
-            old = self.found(line)
-            saved = os.path.join(self.path, f"saved{len(self._undisturbed)}")
-            shutil.copytree(self.out, saved)
-            self.forget_state(saved)
-            self.empty()
-            seconds = self.finish(line, "new")
-            names = sorted(os.listdir(self.out))
-            self._undisturbed[line] = Undisturbed(old, self.found(line), saved, names, seconds)
-        return self._undisturbed[line]
+        self.empty()
+        self.finish(line, "old")
+        old, saved = self.found(line), os.path.join(self.path, f"saved{abs(hash(line))}")
+        shutil.copytree(self.out, saved)
+        self.forget_state(saved)
+        self.empty()
+        seconds = self.finish(line, "new")
+        return Undisturbed(old, self.found(line), saved, sorted(os.listdir(self.out)), seconds)
 
     def empty(self) -> None:
         shutil.rmtree(self.out, ignore_errors=True)
@@ -184,11 +163,6 @@ def _lines(n_rows: int, seed: int) -> list[str]:
         f"{y} qid:{i // 20} {' '.join(f'{j}:{v}' for j, v in enumerate(x, 1))} # d{i}\n"
         for i, (y, x) in enumerate(zip(labels.tolist(), X.tolist(), strict=True))
     ]
-
-
-def _write(path: str, lines: list[str]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(lines)
 
 
 # ---- killing ------------------------------------------------------------------------------------

@@ -1,9 +1,6 @@
 """The regularized dual: rectangles of dual variables, the optimum, its limits, the estimator."""
 
-from __future__ import annotations
-
 import pickle
-import warnings
 from copy import deepcopy
 from dataclasses import replace
 
@@ -13,17 +10,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explicit_pairs import ExplicitPairs, box_quadratic_program
+from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, evaluate, make_ranking
-from linrank.data.dataset import Dataset
+from linrank import ConvergenceWarning, Dataset, evaluate, make_ranking
 from linrank.lowrank import proximal, regularized
+from linrank.lowrank.proximal import leading, svt
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.regularized import train_regularized
 from linrank.pairs import Pairs, choose_pairs
 from linrank.ranksvm.train import train
 from papers import RegularizedRankSVM
-from plain_regularized import PlainRegularized
+from plain_regularized import PlainRegularized, plain_svt
 from small_data import small
 from strategies import datasets, scored_queries
 
@@ -146,19 +143,6 @@ def test_without_the_nuclear_norm_it_is_the_hinge_ranksvm(C, gamma):
     assert_allclose(result.w, hinge.w, atol=0.02 * np.abs(hinge.w).max())
 
 
-@pytest.mark.parametrize("lam", [0.05, 3.0])
-def test_a_large_gamma_leaves_no_low_rank_part(lam):
-    """Then A = 0, and the problem is the dual of ``M + 2λI`` on the box."""
-    data = small(5, n_levels=3).select(slice(0, 40))
-    result = train_regularized(data, gamma=1e6, lam=lam, tol=1e-9)
-    pairs = ExplicitPairs.of(data)
-    # λ‖α‖² is ½‖√(2λ) α‖²: a feature of its own for each pair.
-    own = np.sqrt(2.0 * lam) * np.eye(len(pairs.weight))
-    _, lower = box_quadratic_program(np.hstack([pairs.difference, own]), pairs.weight)
-    assert_allclose(-result.value, lower, rtol=1e-8)
-    assert not result.ranks.any()
-
-
 # ---- what does not matter, and what does --------------------------------------------------------
 
 
@@ -194,22 +178,6 @@ def test_stops_after_max_iter_with_the_iterate_that_is_kept():
     assert is_last == {True, False}  # the objective is not monotone: both happen
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"gamma": -1.0}, ValueError, "gamma must be a finite number >= 0, got -1.0"),
-        ({"gamma": np.nan}, ValueError, "gamma must be a finite number >= 0, got nan"),
-        ({"lam": 0.0}, ValueError, "lam must be a finite number > 0, got 0.0"),
-        ({"lam": "x"}, ValueError, "lam must be a finite number > 0, got 'x'"),
-        ({"memory_limit": 0}, ValueError, "memory_limit must be .* got 0; it is a number of bytes"),
-        ({"memory_limit": 1000}, MemoryError, r"1.0 kB, is too small: .* pairs .* or use Factor"),
-    ],
-)
-def test_bad_options(options, error, message):
-    with pytest.raises(error, match=message):
-        train_regularized(small(), **options)
-
-
 def test_a_decomposition_that_fails_names_its_query(monkeypatch):
     def fail(M, threshold):
         raise np.linalg.LinAlgError("SVD did not converge")
@@ -220,12 +188,11 @@ def test_a_decomposition_that_fails_names_its_query(monkeypatch):
         train_regularized(data, gamma=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_features_beyond_double_precision():
     data = Dataset.of([[0.0], [1e200], [2e200]], [0, 1, 2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        with pytest.raises(ValueError, match=r"divide|overflow"):
-            train_regularized(data)
+    with pytest.raises(ValueError, match=r"divide|overflow"):
+        train_regularized(data)
 
 
 # ---- rectangles --------------------------------------------------------------------------------
@@ -264,21 +231,6 @@ def test_sums_of_the_certificate(case, seed):
     assert n_pairs == len(upper)
 
 
-def test_the_core_checks_what_it_is_given():
-    data = small()
-    at = Rectangles(choose_pairs(data), 1.0)
-    core, z, y, rho = at.core, np.zeros(data.n_rows), np.zeros(at.n_entries), np.ones(at.n_blocks)
-    for call, message in (
-        (lambda: core.loss(z, y[:-1], rho, 1), "y has length"),
-        (lambda: core.curvature(z[:-1], y, rho, z, 1), "z has length"),
-        (lambda: core.point(z, y, 0.0 * rho, y.copy(), 1), "rho must be finite and > 0"),
-        (lambda: core.settle(at.n_blocks, None, 1.0, 1.0, 1.0, 1.0, y, y), "no such rectangle"),
-        (lambda: replace(at, C=-1.0).core, "C must be finite and > 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
 def test_memory_is_refused_before_it_is_taken():
     """Two hundred million rows in two levels would make 10¹⁶ pairs; only counts are looked at."""
     data = small()
@@ -292,6 +244,8 @@ def test_memory_is_refused_before_it_is_taken():
     long = choose_pairs(Dataset.of(np.zeros((600_000, 1), dtype=np.float32), rows))
     with pytest.raises(MemoryError, match=r"2\.9 TB but .* available"):
         check_memory(long, None)
+    with pytest.raises(MemoryError, match=r"1.0 kB, is too small: .* pairs .* or use Factor"):
+        train_regularized(data, memory_limit=1000)
 
 
 # ---- the estimator -----------------------------------------------------------------------------
@@ -318,6 +272,8 @@ def test_attributes_belong_together():
     ranker = fit(keep_duals=True)
     assert ranker.duality_gap_ <= 1e-4 * abs(ranker.objective_)
     assert len(ranker.ranks_) == ranker.n_queries_ == 15
+    told, ranks = ranker.model_.training, ranker.ranks_[DATA.queries.n_levels > 1]
+    assert (told["mean_rank"], told["largest_rank"]) == (ranks.mean(), ranks.max())
     check_duals(ranker, DATA)
     ranker.set_params(keep_duals=False).fit(DATA.X, DATA.y, qid=DATA.qid)
     assert not hasattr(ranker, "duals_")
@@ -336,18 +292,6 @@ def test_early_stopping_keeps_the_last_iterate_where_that_is_best():
     check_duals(ranker, rows)
 
 
-def test_a_second_fit_writes_the_same_file(tmp_path):
-    """Nothing is random."""
-    ranker = fit(scale="minmax")
-    for name, each in (("model", ranker), ("again", fit(scale="minmax"))):
-        each.save(tmp_path / name)
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
-    told, ranks = ranker.model_.training, ranker.ranks_[DATA.queries.n_levels > 1]
-    assert (told["method"], told["gamma"], told["lam"], told["C"]) == ("regularized", 1.0, 0.1, 1.0)
-    assert (told["mean_rank"], told["largest_rank"]) == (ranks.mean(), ranks.max())
-    assert "seed" not in told
-
-
 @pytest.mark.parametrize("copied", [lambda it: pickle.loads(pickle.dumps(it)), deepcopy])
 def test_kept_duals_can_be_copied(copied):
     ranker = fit(0.1, keep_duals=True, weight=np.linspace(0.0, 2.0, DATA.n_rows))
@@ -358,10 +302,9 @@ def test_kept_duals_can_be_copied(copied):
 @pytest.mark.parametrize(
     "params", [{"C": 5e-324}, {"C": 1e-300}, {"gamma": 1e300}, {"gamma": 1e300, "lam": 10.0}]
 )
+@pytest.mark.filterwarnings("error")
 def test_the_ends_of_the_range(params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ranker = fit(**params)
+    ranker = fit(**params)
     assert ranker.converged_
     assert not ranker.ranks_.any()
     if "C" not in params:  # no singular value reaches γ/2λ: λ‖α‖² is the penalty, whatever γ is
@@ -369,8 +312,79 @@ def test_the_ends_of_the_range(params):
 
 
 @pytest.mark.parametrize("params", [{"C": 1e300}, {"lam": 1e300}])
+@pytest.mark.filterwarnings("error")
 def test_numbers_out_of_range_are_told(params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"sum to .* use a smaller C or lam, or smaller weigh"):
-            fit(**params)
+    with pytest.raises(ValueError, match=r"sum to .* use a smaller C or lam, or smaller weigh"):
+        fit(**params)
+
+
+# ---- singular value thresholding ----------------------------------------------------------------
+
+
+def matrix(m, n, rank=None, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    rank = min(m, n) if rank is None else rank
+    return scale * rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+
+
+def check_thresholding(M, threshold):
+    largest = np.linalg.norm(M, 2)
+    found = svt(M, threshold)
+    assert_allclose(found, plain_svt(M, threshold), rtol=0, atol=2e-10 * max(largest, 1e-300))
+    values = np.linalg.svd(M, compute_uv=False)
+    is_clear = np.abs(values - threshold).min() > 1e-9 * largest
+    if is_clear:
+        assert leading(M, threshold).rank == np.count_nonzero(values > threshold)
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from([0.0, 1e-9, 1e-4, 0.1, 0.5, 0.999, 1.0, 2.0]),
+    st.sampled_from([1e-200, 1e-12, 1.0, 1e12, 1e200]),
+    st.integers(0, 10**6),
+)
+@examples(150)
+def test_thresholding_is_the_definition(m, n, rank, share, scale, seed):
+    """Any shape, rank, threshold and scale, squares beyond the range of doubles included."""
+    M = matrix(m, n, rank, scale, seed)
+    check_thresholding(M, share * np.linalg.norm(M, 2))
+
+
+@pytest.mark.parametrize("shape", [(20, 33), (36, 25)])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_large_blocks_compute_some_eigenvectors_only(shape, share, monkeypatch):
+    monkeypatch.setattr(proximal, "_LARGE", 20)
+    monkeypatch.setattr(np.linalg, "eigh", None)  # the way of small blocks would fail
+    M = matrix(*shape) + 5.0 * matrix(*shape, rank=2, seed=1)
+    check_thresholding(M, share * np.linalg.norm(M, 2))
+
+
+def test_degenerate_blocks():
+    assert_array_equal(svt(np.zeros((3, 5)), 0.5), np.zeros((3, 5)))
+    assert_array_equal(svt(np.array([[2.0]]), 2.0), [[0.0]])  # at the threshold: nothing is above
+    assert_allclose(svt(np.array([[-3.0]]), 2.0), [[-1.0]], rtol=1e-14)
+    Q = np.linalg.qr(matrix(6, 6))[0]
+    assert_allclose(svt(4.0 * Q, 1.0), 3.0 * Q, atol=1e-14)  # all singular values tie
+    assert leading(Q, np.inf).rank == 0
+
+
+def test_failed_eigenvectors_fall_back_on_the_decomposition_itself(monkeypatch):
+    def fail(*args, **options):
+        raise np.linalg.LinAlgError("no convergence")
+
+    M = matrix(5, 8)
+    expected = plain_svt(M, 1.0)
+    monkeypatch.setattr(np.linalg, "eigh", fail)
+    assert_allclose(svt(M, 1.0), expected, atol=1e-12)
+
+
+def test_what_is_left_below_the_threshold_is_not_lost_to_rounding():
+    rng = np.random.default_rng(3)
+    left, right = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (6, 9))
+    M = (left * [1e8, 1e7, 1e-3, 1e-4]) @ right.T  # of the squares, doubles hold 16 digits
+    found = leading(M, 1.0)
+    assert (found.rank, found.n_others) == (2, 4)
+    assert_allclose(found.rest(M), 1e-6 + 1e-8, rtol=1e-3)
+    assert leading(M, 1e9).rest(M) == pytest.approx((M**2).sum())

@@ -1,7 +1,5 @@
 """``linrank.report``: what the page says, that it stands alone, that no name can harm it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -22,20 +20,13 @@ QUICK = {"n_resamples": 500, "Cs": [1e-4, 1e-3, 1e-2]}
 VOID = {"meta", "link", "br", "path", "use", "rect", "circle", "line", "image", "stop", "img"}
 
 
-def parts(n_queries=60, n_features=6, seed=0):
-    data = make_ranking(n_queries=n_queries, n_features=n_features, random_state=seed)
-    cut = (n_queries * 2) // 3
-    return data.select(data.qid < cut), data.select(data.qid >= cut)
+WHOLE = make_ranking(n_queries=60, n_features=6, random_state=0)
+TRAIN, TEST = WHOLE.select(WHOLE.qid < 40), WHOLE.select(WHOLE.qid >= 40)
 
 
 @pytest.fixture(scope="module")
-def data():
-    return parts()
-
-
-@pytest.fixture(scope="module")
-def page(data):
-    return linrank.report(data[1], train=data[0], **QUICK)
+def page():
+    return linrank.report(TEST, train=TRAIN, **QUICK)
 
 
 class Reader(HTMLParser):
@@ -65,6 +56,15 @@ class Reader(HTMLParser):
             self.text.append(data)
 
 
+# WAI-ARIA 1.2, section 6.5: a misspelled name does nothing.
+ARIA = """activedescendant atomic autocomplete braillelabel brailleroledescription busy checked
+colcount colindex colindextext colspan controls current describedby description details disabled
+dropeffect errormessage expanded flowto grabbed haspopup hidden invalid keyshortcuts label
+labelledby level live modal multiline multiselectable orientation owns placeholder posinset
+pressed readonly relevant required roledescription rowcount rowindex rowindextext rowspan selected
+setsize sort valuemax valuemin valuenow valuetext"""
+
+
 def assert_stands_alone(html):
     """Nothing is loaded and nothing runs, by the elements and by the style sheet."""
     reader = Reader(html)
@@ -72,6 +72,7 @@ def assert_stands_alone(html):
         assert tag not in {"script", "iframe", "object", "embed", "base", "form"}
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
+            assert not name.startswith("aria-") or re.search(rf"\b{name[5:]}\b", ARIA), (tag, name)
             if name in {"href", "src", "xlink:href", "action", "srcset", "data", "poster"}:
                 assert value.startswith(("#", "data:")), (tag, name, value)
     assert "@import" not in html
@@ -105,16 +106,19 @@ def test_headings_go_down_one_step_at_a_time_and_links_lead_somewhere(page):
     targets = [a["href"][1:] for tag, a in reader.elements if tag == "a"]
     assert targets
     assert set(targets) <= set(ids)
+    names = " ".join(a.get("aria-labelledby", "") for _, a in reader.elements).split()
+    assert set(names) <= set(ids)
+    assert len(names) > 3
 
 
-def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
-    material, (train, test) = page.material, data
+def test_the_summary_has_the_numbers_of_evaluate_and_compare(page):
+    material = page.material
     best = linrank.RankSVMCV(QUICK["Cs"], cv=5, scale="standard")
     with pytest.warns(UserWarning, match="largest of the grid"):
-        best.fit(train.X, train.y, qid=train.qid)
+        best.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
     assert material.training.tuning.C == best.C_
-    scores = RankSVM(C=best.C_, scale="standard", tol=1e-9).fit(train.X, train.y, qid=train.qid)
-    truth = linrank.evaluate(test.y, scores.decision_function(test.X), qid=test.qid)
+    scores = RankSVM(C=best.C_, scale="standard", tol=1e-9).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    truth = linrank.evaluate(TEST.y, scores.decision_function(TEST.X), qid=TEST.qid)
     assert material.evaluation["ndcg@10"] == pytest.approx(truth["ndcg@10"], abs=1e-6)
     told = page.to_dict()
     json.dumps(told)
@@ -152,27 +156,23 @@ def test_without_matplotlib_the_page_says_what_is_missing(page):
 # ---- what is judged -----------------------------------------------------------------------------
 
 
-def fitted(ranker, data):
-    return ranker.fit(data[0].X, data[0].y, qid=data[0].qid)
+def fitted(ranker):
+    return ranker.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
 GIVEN = {  # what is judged, what it is compared with, and what the page says
     "a model": (
-        lambda data: (fitted(RankSVM(C=0.01), data), None),
+        lambda: (fitted(RankSVM(C=0.01)), None),
         ("<code>--train</code> without <code>--model</code> trains", "Compared with nothing"),
     ),
     "a kernel": (
-        lambda data: (fitted(KernelRankSVM(kernel="rbf", C=0.1), data), data[1].X[:, 0]),
-        (
-            "A kernel model (rbf) has no weights",
-            "does not fall apart into features",
-            "Wrong pair 1",
-        ),
+        lambda: (fitted(KernelRankSVM(kernel="rbf", C=0.1)), TEST.X[:, 0]),
+        ("A kernel model (rbf) has no weights", "does not fall apart into", "Wrong pair 1"),
     ),
-    "scores": (lambda data: (data[1].X[:, 0], data[1].X[:, 1]), ("Scores were given",)),
-    "zeros": (lambda data: (LinearModel(np.zeros(6)), None), ("All weights are 0",)),
+    "scores": (lambda: (TEST.X[:, 0], TEST.X[:, 1]), ("Scores were given",)),
+    "zeros": (lambda: (LinearModel(np.zeros(6)), None), ("All weights are 0",)),
     "other width": (
-        lambda data: (LinearModel(np.ones(4)), None),
+        lambda: (LinearModel(np.ones(4)), None),
         ("model knows 4 features, the test data have 6",),
     ),
 }
@@ -180,10 +180,10 @@ GIVEN = {  # what is judged, what it is compared with, and what the page says
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("kind", GIVEN)
-def test_what_is_given_is_judged(data, kind):
+def test_what_is_given_is_judged(kind):
     make, words = GIVEN[kind]
-    model, against = make(data)
-    page = linrank.report(data[1], model=model, against=against, n_resamples=200)
+    model, against = make()
+    page = linrank.report(TEST, model=model, against=against, n_resamples=200)
     html = page.to_html()
     for said in words:
         assert said in html
@@ -194,19 +194,18 @@ def test_what_is_given_is_judged(data, kind):
 
 
 @pytest.mark.usefixtures("plain")
-def test_features_get_their_names(data):
-    train, test = data
+def test_features_get_their_names():
     names = ["bm25", "age", "clicks", "length", "titles", "links"]
-    html = linrank.report(test, train=train, feature_names=names, **QUICK).to_html()
+    html = linrank.report(TEST, train=TRAIN, feature_names=names, **QUICK).to_html()
     assert "clicks" in html
     assert "feature 2" not in html
     with pytest.raises(ValueError, match="2 feature names for 6 features"):
-        linrank.report(test, train=train, feature_names=names[:2], **QUICK)
+        linrank.report(TEST, train=TRAIN, feature_names=names[:2], **QUICK)
 
 
 @pytest.mark.usefixtures("plain")
-def test_rows_without_ids_are_one_query(data):
-    train, test = (replace(part, qid=None) for part in data)
+def test_rows_without_ids_are_one_query():
+    train, test = (replace(part, qid=None) for part in (TRAIN, TEST))
     train, test = (Dataset.of(part.X, part.y) for part in (train, test))
     html = linrank.report(test, train=train, n_folds=2, **QUICK).to_html()
     assert "All rows" in html
@@ -223,16 +222,16 @@ def test_rows_without_ids_are_one_query(data):
         (1.0, -1.0, "linrank", "pairwise_accuracy"),
     ],
 )
-def test_labels_that_are_no_grades_are_judged_by_pairs(data, factor, shift, convention, scoring):
-    train, test = (replace(part, labels=factor * part.labels + shift) for part in data)
+def test_labels_that_are_no_grades_are_judged_by_pairs(factor, shift, convention, scoring):
+    train, test = (replace(part, labels=factor * part.labels + shift) for part in (TRAIN, TEST))
     page = linrank.report(test, train=train, convention=convention, **QUICK)
     assert page.material.scoring == scoring
     assert shift == 0 or not any("ndcg" in name for name in page.material.evaluation)
 
 
 @pytest.mark.usefixtures("plain")
-def test_an_error_is_shown_as_one(data):
-    page = linrank.report(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
+def test_an_error_is_shown_as_one():
+    page = linrank.report(TEST, train=TRAIN, scoring="all_pairs_error", **QUICK)
     text = " ".join(Reader(page.to_html()).text)
     assert "all_pairs_error (lower is better)" in text
     values = [one.value for one in page.material.worst]
@@ -247,13 +246,12 @@ def codes(page):
 
 
 @pytest.mark.usefixtures("plain")
-def test_test_queries_among_the_training_queries_are_told(data):
-    train, test = data
-    leaked = train.select(train.qid < 5)
+def test_test_queries_among_the_training_queries_are_told():
+    leaked = TRAIN.select(TRAIN.qid < 5)
     both = Dataset.of(
-        np.vstack((test.X, leaked.X)), np.r_[test.y, leaked.y], qid=np.r_[test.qid, leaked.qid]
+        np.vstack((TEST.X, leaked.X)), np.r_[TEST.y, leaked.y], qid=np.r_[TEST.qid, leaked.qid]
     )
-    page = linrank.report(both, train=train, **QUICK)
+    page = linrank.report(both, train=TRAIN, **QUICK)
     found = codes(page)["leakage"]
     assert found.grave
     assert "5 of the 25 queries of the test data are in the training data too, row" in found.message
@@ -262,9 +260,8 @@ def test_test_queries_among_the_training_queries_are_told(data):
     assert "Test queries are among the training queries." in html
 
 
-def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
-    train, test = data
-    page = linrank.report(replace(test, qid=test.qid - 40), train=train, **QUICK)
+def test_ids_that_are_only_numbered_anew_are_no_accusation():
+    page = linrank.report(replace(TEST, qid=TEST.qid - 40), train=TRAIN, **QUICK)
     found = codes(page)["shared-ids"]
     assert not found.grave
     assert "20 of the 20 query ids of the test data also occur in the training" in found.message
@@ -276,9 +273,10 @@ def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
     assert "choice of C" in found.message
 
 
-def test_findings_of_all_parts_are_told_once(data):
+def test_findings_of_all_parts_are_told_once():
     train, test = (
-        replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows) for part in data
+        replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows)
+        for part in (TRAIN, TEST)
     )
     page = linrank.report(test, train=train, n_worst=1, **QUICK)
     messages = [c.message for c in page.material.caveats if c.code == "constant-in-query"]
@@ -308,14 +306,11 @@ class Ids:
         return Ids(len(np.arange(self.n)[index]))
 
 
-def test_names_of_strangers_are_text(data):
-    train, test = data
-    names = [f"{EVIL}{j}" for j in range(test.n_features)]
-    ids = np.array([f"{EVIL}{q}" for q in test.qid])
-    test = replace(test, qid=ids, comments=Ids(test.n_rows), source=EVIL)
-    test.__dict__.pop("queries", None)
-    train = replace(train, qid=np.array([f"t{q}" for q in train.qid]), source=EVIL)
-    train.__dict__.pop("queries", None)
+def test_names_of_strangers_are_text():
+    names = [f"{EVIL}{j}" for j in range(TEST.n_features)]
+    ids = np.array([f"{EVIL}{q}" for q in TEST.qid])
+    test = replace(TEST, qid=ids, comments=Ids(TEST.n_rows), source=EVIL)
+    train = replace(TRAIN, qid=np.array([f"t{q}" for q in TRAIN.qid]), source=EVIL)
     names[0] = "n" * 10_000
     given = {"feature_names": names, "title": EVIL, "model_name": EVIL + "\udc80"}
     given |= {"against": test.X[:, 0], "against_name": EVIL + "T" * 9000}
@@ -347,11 +342,10 @@ def test_names_of_strangers_are_text(data):
         ({"test": 4, "train": True}, r"has 4 features, .* 6; test and training data"),
     ],
 )
-def test_what_is_wrong_is_told(data, options, message):
-    train, test = data
-    narrow = Dataset.of(test.X[:, :4], test.y, qid=test.qid)
-    given = {"test": test} | options
-    given |= {name: train for name in ("train", "valid") if name in given}
+def test_what_is_wrong_is_told(options, message):
+    narrow = Dataset.of(TEST.X[:, :4], TEST.y, qid=TEST.qid)
+    given = {"test": TEST} | options
+    given |= {name: TRAIN for name in ("train", "valid") if name in given}
     given["test"] = narrow if given["test"] == 4 else given["test"]
     with pytest.raises((TypeError, ValueError), match=message):
         linrank.report(**given)

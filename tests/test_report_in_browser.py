@@ -1,12 +1,11 @@
 """The report in a real browser: at desk and phone width, light and dark, without a complaint."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 from html import escape
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,25 +21,7 @@ QUIET = [
 ]
 WIDTHS = {"desk": 1280, "phone": 390}
 SCHEMES = {"dark": 0, "light": 1}
-# Measures the page in a frame of each width, all its parts unfolded: windows themselves cannot be
-# as narrow as a phone. What scrolls in a box of its own may be wider.
-PROBE = """<!doctype html><title>not measured</title>{frames}<script>
-onload = () => {{
-  document.title = [...document.querySelectorAll("iframe")].map(frame => {{
-    const page = frame.contentDocument, room = page.documentElement.clientWidth;
-    page.querySelectorAll("details").forEach(part => part.open = true);
-    const wide = [...page.querySelectorAll("body *")].filter(one => !one.closest(".scroll, svg")
-      && one.getBoundingClientRect().right > room + 1);
-    const names = wide.map(one => one.tagName + "." + one.className).join(" ");
-    frame.contentWindow.scrollTo({{top: 2000, behavior: "instant"}});
-    const stays = page.querySelector("nav").getBoundingClientRect().top === 0;
-    const [left, right] = page.querySelector(".beside").children;
-    const beside = right.getBoundingClientRect().left >= left.getBoundingClientRect().right;
-    const layout = `${{stays ? " menu" : ""}}${{beside ? " beside" : ""}}`;
-    return `${{page.documentElement.scrollWidth}} of ${{room}}:${{layout}} ${{names}};`;
-  }}).join("");
-}};
-</script>"""
+PROBE = Path(__file__).with_name("probes") / "report.html"
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 
@@ -105,7 +86,8 @@ def test_nothing_is_wider_than_the_screen(page, tmp_path):
         for width in WIDTHS.values()
     )
     probe = tmp_path / "probe.html"
-    probe.write_text(PROBE.format(frames=frames), encoding="utf-8")
+    page_of_frames = PROBE.read_text(encoding="utf-8").replace("<!-- frames -->", frames)
+    probe.write_text(page_of_frames, encoding="utf-8")
     dom, _ = browse(probe, tmp_path, "--dump-dom", width=1800)
     found = re.search(r"<title>([^<]*)</title>", dom)
     assert found[1] == "1280 of 1280: menu beside ;390 of 390: ;"

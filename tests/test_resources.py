@@ -1,20 +1,17 @@
 """Threads and memory: what is asked for, what the environment says, what a container grants."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
+import threading
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.cli.options import size_in_bytes
 from linrank.system import resources
-from linrank.system import resources as memory
-from linrank.system.resources import allowed, available, cpu_quota, parse_bytes, resolve, too_small
+from linrank.system.resources import parse_bytes, resolve
 
 
 @pytest.fixture
@@ -70,8 +67,13 @@ def test_a_wrong_number_in_the_environment_is_refused(six_cores, wrong):
 
 
 def write(folder, quota):
+    """Version 1 has time and period in a file each, in the folder of the controller."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cpu.max").write_text(f"{quota}\n")
+    if "cpu" not in folder.parts:
+        (folder / "cpu.max").write_text(f"{quota}\n")
+        return
+    for name, number in zip(("quota", "period"), quota.split(), strict=True):
+        (folder / f"cpu.cfs_{name}_us").write_text(f"{number}\n")
 
 
 @pytest.mark.parametrize(
@@ -86,13 +88,18 @@ def write(folder, quota):
         # The path is that of the host, and only the root is mounted.
         ("0::/kubepods/pod7", {"": "50000 100000"}, 0.5),
         ("", {}, None),
+        # Version 1.
+        ("4:cpu,cpuacct:/pod\n1:name=systemd:/x", {"cpu/pod": "150000 100000"}, 1.5),
+        ("4:cpu,cpuacct:/host", {"cpu": "50000 100000"}, 0.5),
+        ("4:cpu:/pod\n0::/", {"cpu/pod": "-1 100000"}, None),
+        ("5:cpuset:/pod\n0::/", {"cpu/pod": "100000 100000"}, None),
     ],
 )
 def test_quotas_of_control_groups(tmp_path, membership, groups, expected):
     for path, quota in groups.items():
         write(tmp_path / "cgroup" / path, quota)
     (tmp_path / "own").write_text(f"{membership}\n")
-    assert cpu_quota(str(tmp_path / "cgroup"), str(tmp_path / "own")) == expected
+    assert resources.cpu_quota(str(tmp_path / "cgroup"), str(tmp_path / "own")) == expected
 
 
 def test_a_container_gets_no_more_threads_than_its_quota(six_cores, tmp_path):
@@ -135,7 +142,7 @@ def test_a_size_is_its_number_times_its_unit(n, decimals, unit, space, case):
 @given(size=st.one_of(st.integers(1, 2**60), st.floats(1.0, 1e18)))
 def test_numbers_are_bytes(size):
     assert parse_bytes(size) == int(size)
-    assert allowed(size) == int(size)
+    assert resources.allowed(size) == int(size)
 
 
 @pytest.mark.parametrize(
@@ -154,19 +161,14 @@ def test_what_is_no_number_of_bytes_is_refused(size):
 
 
 def test_allowed_reads_sizes_and_names_the_option():
-    assert allowed("1.5GB") == 1_500_000_000
+    assert resources.allowed("1.5GB") == 1_500_000_000
     with pytest.raises(ValueError, match=r"memory_limit must be .*, or None, and > 0; got 'half'"):
-        allowed("half")
-
-
-def test_the_command_line_takes_megabytes_or_a_unit():
-    found = [size_in_bytes(size) for size in ("5", "2GB", "512MiB")]
-    assert found == [5 * 10**6, 2 * 10**9, 2**29]
+        resources.allowed("half")
 
 
 @given(st.integers(1, 10**18))
 def test_a_limit_too_small_names_one_that_is_not(needed):
-    told = str(too_small(1, "a fit", needed, "use less"))
+    told = str(resources.too_small(1, "a fit", needed, "use less"))
     least = parse_bytes(re.search(r"allow (\S+), or use less", told)[1])
     assert needed <= least <= max(1.01 * needed, needed + 1)
     assert "memory_limit=1, 1 B, is too small: a fit takes" in told
@@ -174,11 +176,41 @@ def test_a_limit_too_small_names_one_that_is_not(needed):
 
 def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):
     """Else a process that reads much would be told that there is no memory."""
-    monkeypatch.setattr(memory, "_GROUP", str(tmp_path))
+    monkeypatch.setattr(resources, "_GROUP", str(tmp_path))
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("990000\n")
-    assert available() == 10_000
+    assert resources.available() == 10_000
     (tmp_path / "memory.stat").write_text("anon 90000\ninactive_file 700000\nactive_file 200000\n")
-    assert available() == 910_000
+    assert resources.available() == 910_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert available() != 910_000
+    assert resources.available() != 910_000
+
+
+# ---- cached properties --------------------------------------------------------------------------
+
+
+class Meeting:
+    def __init__(self, barrier):
+        self.barrier, self.n_calls = barrier, 0
+
+    @resources.cached_property
+    def place(self):
+        """Comes back only while another thread computes the same property of another object."""
+        self.n_calls += 1
+        return self.barrier.wait(timeout=300.0)
+
+
+def test_two_threads_compute_at_the_same_time():
+    barrier = threading.Barrier(2)
+    meetings = [Meeting(barrier) for _ in range(2)]
+    places = []
+    threads = [
+        threading.Thread(target=lambda one=one: places.append(one.place)) for one in meetings
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(places) == [0, 1]
+    assert sorted(one.place for one in meetings) == [0, 1]
+    assert [one.n_calls for one in meetings] == [1, 1]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -15,7 +12,6 @@ import linrank
 from cli_files import write_svmlight
 from linrank import RankSVM, RankSVMCV, make_ranking, ranksvm_path
 from linrank.choices import PAPERS
-from linrank.cli.main import main
 from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
 from linrank.judging.candidates import Trial, fair_convention, usual_Cs
@@ -150,21 +146,18 @@ def test_curves_have_more_columns_and_a_smaller_C():
 # ---- one grid ----
 
 
-def test_there_is_one_grid(tmp_path, capsys):
+def test_there_is_one_grid(tmp_path, cli):
     data = grades()
     expected = RankSVM().fit(data.X, data.y, qid=data.qid).C_ * np.array(GRID)
     search = RankSVMCV(cv=2).fit(data.X, data.y, qid=data.qid)
     path = ranksvm_path(data.X, data.y, data.qid)
     whole = linrank.Dataset.of(data.X, data.y, qid=data.qid)
     trial = Trial(whole, None, "ndcg@10", fair_convention("linrank"))
-    tried = usual_Cs(
-        trial, "linrank.methods.parameters:RankSVMParameters", train="", warm_start=True
-    )
+    parameters = "linrank.methods.parameters:RankSVMParameters"
+    tried = usual_Cs(trial, parameters, train="", warm_start=True)
     page = linrank.report(whole, train=whole, n_resamples=100)
     file = write_svmlight(tmp_path / "data.txt", data)
-    assert main(["tune", file, "--folds", "2", "--json", "-q"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    tuned = told["path"]["C"]
+    tuned = cli(f"tune {file} --folds 2 --json -q").json["path"]["C"]
     for found in (search.Cs_, search.path_.Cs, path.Cs, tried, page.material.training.tuning.Cs):
         assert_allclose(found, expected)
     assert_allclose(tuned, expected, rtol=1e-3)  # text has float32 features
@@ -173,36 +166,22 @@ def test_there_is_one_grid(tmp_path, capsys):
 # ---- what is told ----
 
 
-def test_train_tells_what_the_data_decided(tmp_path, capsys):
-    file, model = write_svmlight(tmp_path / "data.txt", grades()), str(tmp_path / "model.json")
-    assert main(["train", file, model]) == 0
+def test_train_tells_what_the_data_decided(tmp_path, cli):
+    train = f"train {write_svmlight(tmp_path / 'data.txt', grades())} {tmp_path / 'model.json'}"
     line = "C = 0.025 (auto), scale standard (auto), pairs by ndcg@20 (auto)"
-    assert f"settings  {line}" in capsys.readouterr().err
-    given = ["-c", "0.1", "--query-normalization", "pairs", "--pair-weighting", "uniform"]
-    assert main(["train", file, model, *given]) == 0
+    assert f"settings  {line}" in cli(train).err
+    given = f"{train} -c 0.1 --pair-weighting uniform --query-normalization"
     line = "C = 0.1, scale standard (auto), pairs uniform, queries equal"
-    assert f"settings  {line}" in capsys.readouterr().err
-    given[3] = "none"
-    assert main(["train", file, model, *given, "--scale", "none", "--json"]) == 0
-    told = capsys.readouterr()
+    assert f"settings  {line}" in cli(f"{given} pairs").err
+    told = cli(f"{given} none --scale none --json")
     assert "settings" not in told.err
-    found = json.loads(told.out)["training"]
+    found = told.json["training"]
     assert {name: found[name] for name in PAPERS} == PAPERS | {"C": 0.1}
     assert found["auto"] == []
-    assert main(["train", file, model, "--json", "-q"]) == 0
-    found = json.loads(capsys.readouterr().out)["training"]
+    found = cli(f"{train} --json -q").json["training"]
     assert found["auto"] == ["C", "scale", "pair_weighting", "query_normalization"]
     assert (found["scale"], found["pair_weighting"]) == ("standard", "ndcg@20")
     assert found["C"] == pytest.approx(1 / 40)
-
-
-def test_settling_leaves_the_estimator_alone():
-    data, ranker = grades(), RankSVM()
-    before = ranker.get_params()
-    ranker.fit(data.X, data.y, qid=data.qid)
-    assert ranker.get_params() == before
-    rows = SimpleNamespace(scale="auto")
-    assert (settle_parameters(rows, facts()).scale, rows.scale) == ("standard", "auto")
 
 
 def test_rows_of_weight_zero_do_not_decide():

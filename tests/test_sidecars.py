@@ -1,10 +1,7 @@
 """What stands beside the data: queries, weights, positions, and preferences as text."""
 
-from __future__ import annotations
-
 import gzip
 import io
-import json
 import logging
 
 import numpy as np
@@ -17,8 +14,6 @@ import linrank
 import papers
 from cli_files import write_svmlight
 from linrank import DataFormatError, load_preferences, make_ranking
-from linrank.cli.main import main
-from linrank.models.linear import load_model
 from papers import RankSVM
 
 ROWS = "2 1:1 2:3\n0 1:2 2:1\n1 1:0 2:2\n0 1:4 2:4\n3 1:1 2:1\n"
@@ -185,85 +180,69 @@ def test_text_without_preferences_is_an_error(text, message):
 
 # ---- the command line ---------------------------------------------------------------------------
 
+DATA = make_ranking(n_queries=8, n_features=5, random_state=4)
+RNG = np.random.default_rng(0)
+PAIRS = RNG.integers(0, DATA.n_rows, (4000, 2))
+PAIRS = PAIRS[(np.diff(DATA.qid[PAIRS])[:, 0] == 0) & (PAIRS[:, 0] != PAIRS[:, 1])]
+WEIGHT = RNG.integers(1, 5, len(PAIRS)) / 2
+LISTED = "".join(
+    f"{i} {j} {w}\n" for (i, j), w in zip(PAIRS.tolist(), WEIGHT.tolist(), strict=True)
+)
+TRAIN = "train {data} {model} -e 1e-10 --preferences"
+
 
 @pytest.fixture
 def work(tmp_path):
-    """Data, preferences between rows of its queries, and names of files."""
-    data = make_ranking(n_queries=8, n_features=5, random_state=4)
-    rng = np.random.default_rng(0)
-    pairs = rng.integers(0, data.n_rows, (4000, 2))
-    same = data.qid[pairs[:, 0]] == data.qid[pairs[:, 1]]
-    pairs = pairs[same & (pairs[:, 0] != pairs[:, 1])]
-    weight = rng.integers(1, 5, len(pairs)) / 2
-    lines = [f"{i} {j} {w}\n" for (i, j), w in zip(pairs.tolist(), weight.tolist(), strict=True)]
-    (tmp_path / "pairs.txt").write_text("".join(lines))
-    return {
-        "data": data,
-        "pairs": pairs,
-        "weight": weight,
-        "train": write_svmlight(tmp_path / "train.txt", data),
-        "listed": str(tmp_path / "pairs.txt"),
-        "model": str(tmp_path / "model.json"),
-        "folder": tmp_path,
-    }
-
-
-def command(work, *options):
-    listed = ["--preferences", work["listed"]]
-    return main(["train", work["train"], work["model"], *listed, "-e", "1e-10", *options])
+    """Paths of the data, of preferences between rows of its queries, and of a model."""
+    (tmp_path / "pairs.txt").write_text(LISTED)
+    data = write_svmlight(tmp_path / "data.txt", DATA)
+    return {"data": data, "listed": tmp_path / "pairs.txt", "model": tmp_path / "model.json"}
 
 
 @pytest.mark.parametrize("with_labels", [True, False])
-def test_training_equals_fit_pairs(work, with_labels, capsys):
+def test_training_equals_fit_pairs(work, with_labels, cli):
     options = [] if with_labels else ["--no-labels"]
-    assert command(work, *papers.flags("--scale", "standard", "--json", *options)) == 0
-    told, data, model = capsys.readouterr(), work["data"], load_model(work["model"])
-    own = {"pair_weight": work["weight"], "qid": data.qid, "y": data.y if with_labels else None}
-    ranker = RankSVM(tol=1e-10, scale="standard").fit_pairs(data.X, work["pairs"], **own)
+    flags = papers.flags("--scale", "standard", "--json", *options)
+    told, model = cli(f"{TRAIN} {{listed}}", *flags, **work), linrank.load_model(work["model"])
+    own = {"pair_weight": WEIGHT, "qid": DATA.qid, "y": DATA.y if with_labels else None}
+    ranker = RankSVM(tol=1e-10, scale="standard").fit_pairs(DATA.X, PAIRS, **own)
     assert_allclose(model.coef, ranker.coef_, rtol=1e-7, atol=1e-9)
-    report = json.loads(told.out)["data"]
-    assert report["preferences"] == len(work["pairs"]) == model.training["n_preferences"]
-    assert report["pairs"] == (data.queries.n_pairs if with_labels else 0)
-    assert f"{len(work['pairs']):,} preferences" in told.err
+    report = told.json["data"]
+    assert report["preferences"] == len(PAIRS) == model.training["n_preferences"]
+    assert report["pairs"] == (DATA.queries.n_pairs if with_labels else 0)
+    assert f"{len(PAIRS):,} preferences" in told.err
 
 
-def test_compressed_and_standard_input(work, monkeypatch):
-    assert command(work, "-q") == 0
-    plain = load_model(work["model"]).coef
-    with open(work["listed"], "rb") as file:
-        text = file.read()
-    packed = work["folder"] / "pairs.txt.gz"
-    packed.write_bytes(gzip.compress(text))
-    assert command({**work, "listed": str(packed)}, "-q") == 0
-    assert_array_equal(load_model(work["model"]).coef, plain)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert command({**work, "listed": "-"}, "-q") == 0
-    assert_array_equal(load_model(work["model"]).coef, plain)
+def test_compressed_and_standard_input(work, monkeypatch, cli):
+    cli(f"{TRAIN} {{listed}} -q", **work)
+    plain = linrank.load_model(work["model"]).coef
+    packed = work["listed"].with_suffix(".txt.gz")
+    packed.write_bytes(gzip.compress(LISTED.encode()))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LISTED.encode())))
+    for source in (packed, "-"):
+        cli(f"{TRAIN} {source} -q", **work)
+        assert_array_equal(linrank.load_model(work["model"]).coef, plain)
 
 
-def test_across_queries_must_be_meant(work, capsys):
-    last = work["data"].n_rows - 1
-    with open(work["listed"], "w") as file:
-        file.write(f"1 0\n\n0 {last}\n")
-    assert command(work, "-q") == 1
-    err = capsys.readouterr().err
+def test_across_queries_must_be_meant(work, cli):
+    last = DATA.n_rows - 1
+    work["listed"].write_text(f"1 0\n\n0 {last}\n")
+    err = cli(f"{TRAIN} {{listed}} -q", status=1, **work).err
     assert f"pairs.txt:3: it prefers row 0 of query 0 to row {last} of query 7" in err
     assert "--across-queries" in err
-    assert command(work, "-q", "--across-queries") == 0
+    cli(f"{TRAIN} {{listed}} -q --across-queries", **work)
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["TRAIN", "MODEL", "--no-labels"], 2, "needs --preferences FILE"),
-        (["TRAIN", "MODEL", "--across-queries"], 2, "needs --preferences FILE"),
-        (["-", "MODEL", "--preferences", "-"], 2, "only one of the files"),
+        ("{data} {model} --no-labels", 2, "needs --preferences FILE"),
+        ("{data} {model} --across-queries", 2, "needs --preferences FILE"),
+        ("- {model} --preferences -", 2, "only one of the files"),
         # Told before the data are read.
-        (["/none", "MODEL", "--preferences", "/nowhere/pairs"], 1, "/nowhere/pairs: No such file"),
-        (["TRAIN", "LISTED", "--preferences", "LISTED"], 1, "is read and would be overwritten"),
+        ("/none {model} --preferences /nowhere/pairs", 1, "/nowhere/pairs: No such file"),
+        ("{data} {listed} --preferences {listed}", 1, "is read and would be overwritten"),
     ],
 )
-def test_what_the_command_refuses(work, arguments, status, message, capsys):
-    files = [work.get(word.lower(), word) if word.isupper() else word for word in arguments]
-    assert main(["train", *files]) == status
-    assert message in capsys.readouterr().err
+def test_what_the_command_refuses(work, arguments, status, message, cli):
+    assert message in cli(f"train {arguments}", status=status, **work).err

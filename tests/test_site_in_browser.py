@@ -23,58 +23,7 @@ from test_report_in_browser import BROWSER, QUIET
 SITE = Path(__file__).resolve().parent.parent / "docs" / "_build" / "html"
 SECTIONS = ["Get started", "Guide", "Methods", "Scale and production", "Reference"]
 
-# Loads one page after the other into a frame, which is made 1366 and 390 pixels wide in turn: a
-# window itself cannot be as narrow as a phone. What it finds goes to the server.
-PROBE = """<!doctype html><title>probe</title>
-<iframe id="frame" width="1366" height="768" frameborder="0"></iframe><script>
-const frame = document.getElementById("frame"), found = {};
-const wait = ms => new Promise(done => setTimeout(done, ms));
-const drawn = () => Promise.race([new Promise(done => requestAnimationFrame(() =>
-  requestAnimationFrame(done))), wait(300)]);
-const load = page => new Promise(done => { frame.onload = done; frame.src = page; });
-const seen = one => { const box = one.getBoundingClientRect();
-  return box.width > 0 && box.height > 0 && box.right <= frame.width * 1 + 1 && box.top < 768; };
-const measure = (page, width) => {
-  const root = page.documentElement;
-  const wide = root.scrollWidth > width ? [...page.querySelectorAll(".bd-main *")].filter(
-    one => one.getBoundingClientRect().right > width + 1).slice(0, 3).map(
-    one => one.tagName + "." + one.className + "#" + one.id) : [];
-  return {scroll: root.scrollWidth, wide};
-};
-(async () => {
-  for (const name of await (await fetch("pages.json")).json()) {
-    frame.width = 1366;
-    await load(name);
-    const page = frame.contentDocument, window_ = frame.contentWindow;
-    if (window_.MathJax?.startup?.promise) await window_.MathJax.startup.promise;
-    await drawn();
-    const desk = measure(page, 1366);
-    const menu = [...page.querySelectorAll(".bd-header .navbar-nav a.nav-link")].filter(seen)
-      .map(one => one.textContent.trim());
-    const sidebar = page.querySelectorAll(".bd-sidebar-primary .bd-links a").length;
-    const raw = [...page.querySelectorAll(".math")].filter(
-      one => !one.querySelector("mjx-container")).length;
-    const errors = page.querySelectorAll("mjx-merror, [data-mml-node=merror]").length;
-    frame.width = 390;
-    await drawn();
-    const phone = measure(page, 390);
-    const button = page.querySelector("button.primary-toggle, .sidebar-toggle.primary-toggle");
-    let opened = "";
-    if (button && seen(button)) {
-      button.click();
-      await drawn();
-      opened = page.querySelector("dialog[open]")?.textContent ?? "";
-    }
-    found[name] = {desk, phone, menu, sidebar, raw, errors, opened};
-  }
-  frame.width = 1366;
-  await load("search.html?q=propensity");
-  const results = () => frame.contentDocument.querySelectorAll("#search-results li").length;
-  for (let i = 0; i < 100 && results() < 4; i++) await wait(100);
-  found["search.html"].results = results();
-  await fetch("found", {method: "POST", body: JSON.stringify(found)});
-})().catch(error => fetch("found", {method: "POST", body: JSON.stringify({error: "" + error})}));
-</script>"""
+PROBE = Path(__file__).with_name("probes") / "site.html"
 
 pytestmark = [
     pytest.mark.slow,
@@ -111,7 +60,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self):
         if self.path == "/probe.html":
-            self._send(PROBE.encode(), "text/html; charset=utf-8")
+            self._send(PROBE.read_bytes(), "text/html; charset=utf-8")
         elif self.path == "/pages.json":
             self._send(json.dumps(page_names()).encode(), "application/json")
         elif self.path == "/favicon.ico":

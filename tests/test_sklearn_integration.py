@@ -1,9 +1,6 @@
 """RankSVM inside scikit-learn: its checks, pipelines, searches and metadata routing."""
 
-from __future__ import annotations
-
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -21,12 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from linrank import QueryKFold, RankerMixin, RankSVM, evaluate, make_ranking, ranking_scorer
 from strategies import query_ids
 
-
-@pytest.fixture(scope="module")
-def data():
-    data = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=5)
-    order = np.random.default_rng(0).permutation(data.n_rows)
-    return data.select(order)
+DATA = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=5)
+DATA = DATA.select(np.random.default_rng(0).permutation(DATA.n_rows))
 
 
 def scores_of(ranker, data, cv, params=None, **options):
@@ -50,68 +43,64 @@ def fit_plain(X, y, qid):
     return RankSVM(C=0.1).fit(X, y, qid=qid).predict
 
 
-def test_one_qid_reaches_splitter_fit_and_score(data, routing):
+def test_one_qid_reaches_splitter_fit_and_score(routing):
     cv = QueryKFold(4)
-    found = scores_of(RankSVM(C=0.1), data, cv, scoring=ranking_scorer("ndcg@10"))
-    assert_allclose(found, by_hand(data, cv, fit_plain))
-    default = scores_of(RankSVM(C=0.1), data, cv)
-    assert_allclose(default, by_hand(data, cv, fit_plain, "pairwise_accuracy"))
+    found = scores_of(RankSVM(C=0.1), DATA, cv, scoring=ranking_scorer("ndcg@10"))
+    assert_allclose(found, by_hand(DATA, cv, fit_plain))
+    default = scores_of(RankSVM(C=0.1), DATA, cv)
+    assert_allclose(default, by_hand(DATA, cv, fit_plain, "pairwise_accuracy"))
 
 
-def test_grid_search_over_a_pipeline(data, routing):
+def test_grid_search_over_a_pipeline(routing):
     cv = QueryKFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), RankSVM()),
-        {"ranksvm__C": [1e-3, 1.0]},
-        cv=cv,
-        scoring=ranking_scorer("ndcg@10"),
-        error_score="raise",
-    ).fit(data.X, data.y, qid=data.qid)
+    pipeline, grid = make_pipeline(StandardScaler(), RankSVM()), {"ranksvm__C": [1e-3, 1.0]}
+    how = {"cv": cv, "scoring": ranking_scorer("ndcg@10"), "error_score": "raise"}
+    search = GridSearchCV(pipeline, grid, **how).fit(DATA.X, DATA.y, qid=DATA.qid)
 
     def fit(X, y, qid):
         scaler = StandardScaler().fit(X)
         ranker = RankSVM(C=1e-3).fit(scaler.transform(X), y, qid=qid)
         return lambda rows: ranker.predict(scaler.transform(rows))
 
-    assert_allclose(search.cv_results_["mean_test_score"][0], np.mean(by_hand(data, cv, fit)))
+    assert_allclose(search.cv_results_["mean_test_score"][0], np.mean(by_hand(DATA, cv, fit)))
     fitted = search.best_estimator_[-1]
     assert fitted.needs_qid_
     assert fitted.n_queries_ == 40
-    expected = evaluate(data.y, search.predict(data.X), qid=data.qid, metrics=["ndcg@10"])
-    assert_allclose(search.score(data.X, data.y, qid=data.qid), expected["ndcg@10"])
+    expected = evaluate(DATA.y, search.predict(DATA.X), qid=DATA.qid, metrics=["ndcg@10"])
+    assert_allclose(search.score(DATA.X, DATA.y, qid=DATA.qid), expected["ndcg@10"])
 
 
-def test_scaling_by_query_works_through_a_search(data, routing):
+def test_scaling_by_query_works_through_a_search(routing):
     """The scorer hands qid to decision_function, through the pipeline too."""
     ranker, how = RankSVM(C=0.1, scale="query"), {"scoring": ranking_scorer()}
-    bare = scores_of(ranker, data, QueryKFold(3), **how)
-    piped = scores_of(make_pipeline("passthrough", ranker), data, QueryKFold(3), **how)
+    bare = scores_of(ranker, DATA, QueryKFold(3), **how)
+    piped = scores_of(make_pipeline("passthrough", ranker), DATA, QueryKFold(3), **how)
     assert_array_equal(bare, piped)
     assert np.isfinite(bare).all()
 
 
-def test_a_pointwise_model_can_be_compared(data, routing):
-    found = scores_of(Ridge(), data, QueryKFold(3), scoring=ranking_scorer())
-    expected = by_hand(data, QueryKFold(3), lambda X, y, qid: Ridge().fit(X, y).predict)
+def test_a_pointwise_model_can_be_compared(routing):
+    found = scores_of(Ridge(), DATA, QueryKFold(3), scoring=ranking_scorer())
+    expected = by_hand(DATA, QueryKFold(3), lambda X, y, qid: Ridge().fit(X, y).predict)
     assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_weights_are_passed_only_when_requested(data, routing):
-    params = {"sample_weight": np.ones(data.n_rows)}
+def test_weights_are_passed_only_when_requested(routing):
+    params = {"sample_weight": np.ones(DATA.n_rows)}
     with pytest.raises(UnsetMetadataPassedError):
-        scores_of(RankSVM(), data, QueryKFold(3), params)
+        scores_of(RankSVM(), DATA, QueryKFold(3), params)
     asking = RankSVM().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
-    found = scores_of(asking, data, QueryKFold(3), params)
-    assert_allclose(found, scores_of(RankSVM(), data, QueryKFold(3)), rtol=1e-3)
+    found = scores_of(asking, DATA, QueryKFold(3), params)
+    assert_allclose(found, scores_of(RankSVM(), DATA, QueryKFold(3)), rtol=1e-3)
 
 
-def test_query_weights_survive_the_splitting(data, routing):
+def test_query_weights_survive_the_splitting(routing):
     """Arrays are sliced with the rows; a mapping goes along whole."""
     mapping = {q: 1.0 + q % 3 for q in range(40)}
-    by_row = np.array([mapping[q] for q in data.qid.tolist()])
+    by_row = np.array([mapping[q] for q in DATA.qid.tolist()])
     asking = RankSVM().set_fit_request(query_weight=True)
     a, b = (
-        scores_of(asking, data, QueryKFold(3), {"query_weight": weight})
+        scores_of(asking, DATA, QueryKFold(3), {"query_weight": weight})
         for weight in (mapping, by_row)
     )
     assert_array_equal(a, b)
@@ -121,29 +110,20 @@ def test_query_weights_survive_the_splitting(data, routing):
 
 
 @pytest.mark.parametrize("scoring", [None, ranking_scorer("ndcg@10")])
-def test_without_routing_the_score_is_an_error(data, scoring):
-    arguments = {"cv": QueryKFold(3), "groups": data.qid, "scoring": scoring}
+def test_without_routing_the_score_is_an_error(scoring):
+    arguments = {"cv": QueryKFold(3), "groups": DATA.qid, "scoring": scoring}
     with pytest.raises(ValueError, match="enable_metadata_routing=True"):
         cross_val_score(
-            RankSVM(), data.X, data.y, params={"qid": data.qid}, error_score="raise", **arguments
+            RankSVM(), DATA.X, DATA.y, params={"qid": DATA.qid}, error_score="raise", **arguments
         )
     with pytest.raises(ValueError, match="QueryKFold needs query ids"):
-        GridSearchCV(RankSVM(), {"C": [1.0]}, cv=QueryKFold(3)).fit(data.X, data.y, qid=data.qid)
+        GridSearchCV(RankSVM(), {"C": [1.0]}, cv=QueryKFold(3)).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
 # ---- conventions --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function", "rank", "explain", "score"])
-def test_an_unfitted_ranker_says_so(method, data, tmp_path):
-    arguments = (data.X, data.y) if method == "score" else (data.X,)
-    with pytest.raises(NotFittedError):
-        getattr(RankSVM(), method)(*arguments)
-    with pytest.raises(NotFittedError):
-        RankSVM().save(tmp_path / "m.json")
-
-
-def test_the_mixin_serves_other_rankers(data, routing):
+def test_the_mixin_serves_other_rankers(routing):
     class FirstFeature(RankerMixin, BaseEstimator):
         def fit(self, X, y, *, qid=None):
             self.needs_qid_ = qid is not None
@@ -152,22 +132,21 @@ def test_the_mixin_serves_other_rankers(data, routing):
         def decision_function(self, X, qid=None):
             return X[:, 0]
 
-    found = scores_of(FirstFeature(), data, QueryKFold(3))
+    found = scores_of(FirstFeature(), DATA, QueryKFold(3))
     expected = by_hand(
-        data, QueryKFold(3), lambda X, y, qid: lambda rows: rows[:, 0], "pairwise_accuracy"
+        DATA, QueryKFold(3), lambda X, y, qid: lambda rows: rows[:, 0], "pairwise_accuracy"
     )
     assert_allclose(found, expected)
-    ranker = FirstFeature().fit(data.X, data.y, qid=data.qid)
+    ranker = FirstFeature().fit(DATA.X, DATA.y, qid=DATA.qid)
     with pytest.raises(ValueError, match="this FirstFeature was fitted with qid"):
-        ranker.score(data.X, data.y)
+        ranker.score(DATA.X, DATA.y)
 
 
-def test_a_search_in_processes(data, routing):
+@pytest.mark.filterwarnings("error")
+def test_a_search_in_processes(routing):
     """Estimators, splitters and scorers travel to other processes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        how = {"scoring": ranking_scorer(), "n_jobs": 2}
-        found = scores_of(RankSVM(n_jobs=1), data, QueryKFold(2), **how)
+    how = {"scoring": ranking_scorer(), "n_jobs": 2}
+    found = scores_of(RankSVM(n_jobs=1), DATA, QueryKFold(2), **how)
     assert np.isfinite(found).all()
 
 

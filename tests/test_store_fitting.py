@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sklearn.base import clone
 
 import linrank
 import papers
+from linrank.data.rows import as_rows
 from linrank.io.store.store import Store
 from linrank.parts.passes import SPARE
 
@@ -23,21 +25,21 @@ TIGHT = SPARE + 300_000  # room for two small chunks, no more
 GRID = [1e-3, 0.03, 1.0]
 
 
-@pytest.fixture(scope="module")
-def data() -> linrank.Dataset:
-    made = linrank.make_ranking(n_queries=300, n_features=9, random_state=0)
-    rng = np.random.default_rng(0)
-    weight = rng.integers(1, 3, made.n_rows).astype(float)
-    names = [f"f{i}" for i in range(9)]
-    return linrank.Dataset.of(
-        made.X, made.y, qid=made.qid, sample_weight=weight, feature_names=names
-    )
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:X does not have valid feature names",
+    "ignore:(the best|every) (C|alpha)",
+    "ignore::linrank.ConvergenceWarning",
+)
+MADE = linrank.make_ranking(n_queries=300, n_features=9, random_state=0)
+WEIGHT = np.random.default_rng(0).integers(1, 3, MADE.n_rows).astype(float)
+NAMES = [f"f{i}" for i in range(9)]
+DATA = linrank.Dataset.of(MADE.X, MADE.y, qid=MADE.qid, sample_weight=WEIGHT, feature_names=NAMES)
 
 
 @pytest.fixture(scope="module")
-def store(data: linrank.Dataset, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     path = tmp_path_factory.mktemp("stores") / "store"
-    return Store.of(path, data, chunk_bytes=20_000)
+    return Store.of(path, DATA, chunk_bytes=20_000)
 
 
 def in_memory(ranker: Any, data: linrank.Dataset) -> Any:
@@ -50,20 +52,18 @@ def in_memory(ranker: Any, data: linrank.Dataset) -> Any:
     [papers.RankSVM(C=0.1, tol=1e-14), papers.DominationRanker("l2", 2.0, tol=1e-14)],
     ids=lambda ranker: type(ranker).__name__,
 )
-@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_passes_find_what_memory_finds(ranker, scale, data, store):
+def test_passes_find_what_memory_finds(ranker, scale, store):
     ranker = clone(ranker).set_params(scale=scale)
-    whole = in_memory(clone(ranker), data)
+    whole = in_memory(clone(ranker), DATA)
     ample, tight = (clone(ranker).set_params(memory_limit=n).fit(store) for n in ("64GB", TIGHT))
     np.testing.assert_array_equal(ample.coef_, tight.coef_)
     size = np.abs(whole.coef_).max()
     np.testing.assert_allclose(ample.coef_, whole.coef_, rtol=0, atol=1e-9 * size)
     assert (ample.n_pairs_, ample.n_queries_) == (whole.n_pairs_, whole.n_queries_)
-    assert list(ample.feature_names_in_) == list(data.feature_names)
-    assert ample.model_.training["n_rows"] == data.n_rows
-    scores = whole.predict(data.X, qid=data.qid)
-    np.testing.assert_allclose(ample.predict(data.X, qid=data.qid), scores, atol=1e-7)
+    assert list(ample.feature_names_in_) == list(DATA.feature_names)
+    assert ample.model_.training["n_rows"] == DATA.n_rows
+    scores = whole.predict(DATA.X, qid=DATA.qid)
+    np.testing.assert_allclose(ample.predict(DATA.X, qid=DATA.qid), scores, atol=1e-7)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -79,14 +79,12 @@ def test_passes_find_what_memory_finds(ranker, scale, data, store):
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
-def test_what_no_pair_sees_has_no_weight(
-    ranker: Any, storage: str, data: linrank.Dataset, tmp_path: Path
-) -> None:
-    query = np.random.default_rng(1).gamma(2.0, 50.0, 300)[np.asarray(data.qid) % 300]
-    X = np.column_stack([data.X, query, np.full(data.n_rows, 0.1)])
-    names = [*(data.feature_names or ()), "idf", "constant"]
+def test_what_no_pair_sees_has_no_weight(ranker: Any, storage: str, tmp_path: Path) -> None:
+    query = np.random.default_rng(1).gamma(2.0, 50.0, 300)[np.asarray(DATA.qid) % 300]
+    X = np.column_stack([DATA.X, query, np.full(DATA.n_rows, 0.1)])
+    names = [*(DATA.feature_names or ()), "idf", "constant"]
     rows = sparse.csr_array(X) if storage == "csr" else X
-    given = linrank.Dataset.of(rows, data.y, qid=data.qid, feature_names=names)
+    given = linrank.Dataset.of(rows, DATA.y, qid=DATA.qid, feature_names=names)
     store = Store.of(tmp_path / "store", given, chunk_bytes=20_000)
     coef = ranker.set_params(memory_limit="64GB").fit(store).coef_
     assert store.n_chunks > 1
@@ -106,11 +104,9 @@ def test_what_no_pair_sees_has_no_weight(
     ],
     ids=lambda ranker: f"{ranker.curves}-{type(ranker).__name__}",
 )
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_curves_over_a_store_are_those_of_memory(ranker, storage, data, tmp_path):
-    X = sparse.csr_array(data.X) if storage == "csr" else data.X
-    own = {"sample_weight": data.weight, "feature_names": data.feature_names}
-    data = linrank.Dataset.of(X, data.y, qid=data.qid, **own)
+def test_curves_over_a_store_are_those_of_memory(ranker, storage, tmp_path):
+    X = sparse.csr_array(DATA.X) if storage == "csr" else DATA.X
+    data = replace(DATA, rows=as_rows(X))
     store = Store.of(tmp_path / "store", data, chunk_bytes=20_000)
     ranker.set_params(tol=1e-8, **({"C": 0.1} if hasattr(ranker, "C") else {}))
     whole = clone(ranker).fit(data)
@@ -128,26 +124,24 @@ def test_curves_over_a_store_are_those_of_memory(ranker, storage, data, tmp_path
     assert ample.model_.feature_names == list(data.feature_names)
 
 
-@pytest.mark.filterwarnings("ignore:the best C")
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_search_over_a_store_has_the_curves_of_every_fold(data, store):
+def test_a_search_over_a_store_has_the_curves_of_every_fold(store):
     options = {"curves": "spline", "n_knots": 4, "increasing": [1], "tol": 1e-6}
-    for cv in (3, (data.X, data.y, data.qid)):
+    for cv in (3, (DATA.X, DATA.y, DATA.qid)):
         whole, found = (
             linrank.RankSVMCV([0.01, 0.1], cv=cv, memory_limit=limit, **options).fit(given)
-            for limit, given in ((None, data), ("64GB", store))
+            for limit, given in ((None, DATA), ("64GB", store))
         )
         np.testing.assert_allclose(found.scores_, whole.scores_, atol=1e-3)
-        scores = whole.predict(data.X)
-        np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
+        scores = whole.predict(DATA.X)
+        np.testing.assert_allclose(found.predict(DATA.X), scores, atol=1e-3 * np.ptp(scores))
         assert isinstance(found.model_, linrank.AdditiveModel)
 
 
-def test_query_weights_by_id(data, store):
-    weights = {id_: float(i % 3) for i, id_ in enumerate(np.unique(data.qid).tolist())}
-    ranker, valid = papers.RankSVM(C=0.1, tol=1e-12), {"X_val": data.X, "y_val": data.y}
-    given = {"query_weight": weights, **valid, "qid_val": data.qid}
-    whole = clone(ranker).fit(data, **given)
+def test_query_weights_by_id(store):
+    weights = {id_: float(i % 3) for i, id_ in enumerate(np.unique(DATA.qid).tolist())}
+    ranker, valid = papers.RankSVM(C=0.1, tol=1e-12), {"X_val": DATA.X, "y_val": DATA.y}
+    given = {"query_weight": weights, **valid, "qid_val": DATA.qid}
+    whole = clone(ranker).fit(DATA, **given)
     ranker.set_params(memory_limit="64GB").fit(store, **given)
     np.testing.assert_allclose(ranker.coef_, whole.coef_, rtol=0, atol=1e-8)
     for name in ("val_ndcg@10", "objective"):
@@ -245,9 +239,9 @@ def test_a_fit_takes_what_it_asks_for(
     ids=lambda ranker: type(ranker).__name__,
 )
 @pytest.mark.filterwarnings("ignore")
-def test_every_estimator_takes_a_store(ranker, store, data):
-    scores = ranker.fit(store).predict(data.X)
-    np.testing.assert_array_equal(scores, in_memory(ranker, data).predict(data.X))
+def test_every_estimator_takes_a_store(ranker, store):
+    scores = ranker.fit(store).predict(DATA.X)
+    np.testing.assert_array_equal(scores, in_memory(ranker, DATA).predict(DATA.X))
     with pytest.raises(TypeError, match=r"X is a Store.*read it by data = store\.dataset\(\)"):
         ranker.predict(store)
 
@@ -255,7 +249,6 @@ def test_every_estimator_takes_a_store(ranker, store, data):
 # ---- paths and searches within a limit -----------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:(the best|every) (C|alpha)")
 @pytest.mark.parametrize(
     ("search", "tolerance"),
     [
@@ -268,12 +261,12 @@ def test_every_estimator_takes_a_store(ranker, store, data):
     ],
     ids=str,
 )
-def test_a_search_in_passes_is_that_in_memory(search, tolerance, data, store):
+def test_a_search_in_passes_is_that_in_memory(search, tolerance, store):
     valid = linrank.make_ranking(40, n_features=9, random_state=8)
     search = clone(search).set_params(tol=1e-9, cv=search.cv and 3)
     if search.cv is None:
         search.set_params(cv=(valid.X, valid.y, valid.qid))
-    truth = in_memory(clone(search), data)
+    truth = in_memory(clone(search), DATA)
     found = search.set_params(memory_limit="1GB").fit(store)
     np.testing.assert_allclose(found.scores_, truth.scores_, atol=tolerance)
     size = np.abs(truth.coef_).max()
@@ -289,9 +282,9 @@ def test_a_search_in_passes_is_that_in_memory(search, tolerance, data, store):
 
 
 @pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"scale": "query"}], ids=str)
-def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
+def test_a_path_in_passes_is_the_path_in_memory(store, options):
     own = {"Cs": GRID, "tol": 1e-10, **options}
-    truth = papers.ranksvm_path(data.X, data.y, data.qid, sample_weight=data.weight, **own)
+    truth = papers.ranksvm_path(DATA.X, DATA.y, DATA.qid, sample_weight=DATA.weight, **own)
     mapped = papers.ranksvm_path(store, **own)
     found = papers.ranksvm_path(store, memory_limit="1GB", **own)
     np.testing.assert_array_equal(mapped.coefs, truth.coefs)
@@ -332,18 +325,16 @@ def test_what_passes_cannot_do_is_refused(fit, message, store):
     "fit",
     [papers.RankSVM(memory_limit="1GB").fit, papers.RankSVMCV(memory_limit="1GB").fit, path_of()],
 )
-def test_a_limit_is_for_stores_which_have_labels_of_their_own(fit, data, store):
+def test_a_limit_is_for_stores_which_have_labels_of_their_own(fit, store):
     with pytest.raises(ValueError, match="is for a store, got ndarray"):
-        fit(data.X, data.y)
+        fit(DATA.X, DATA.y)
     with pytest.raises(ValueError, match="y is part of the store"):
-        fit(store, data.y)
+        fit(store, DATA.y)
 
 
 def test_a_limit_is_large_enough(store):
     told = r"memory_limit='1MB', 1.0 MB, is too small: .* allow [\d.]+[MG]B, or"
     with pytest.raises(MemoryError, match=told):
         papers.RankSVM(memory_limit="1MB").fit(store)
-    with pytest.raises(ValueError, match="memory_limit"):
-        papers.RankSVM(memory_limit="a lot").fit(store)
     with pytest.raises(ValueError, match="qid is part of the store"):
         papers.RankSVM().fit(store, qid=np.zeros(3))

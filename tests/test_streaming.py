@@ -1,7 +1,5 @@
 """Learning from a stream: steps, reasons for having nothing to learn, stopping and going on."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import pickle

@@ -22,12 +22,10 @@ from hypothesis import strategies as st
 
 import linrank
 from hypothesis_profiles import examples
-from linrank.data.dataset import Dataset
+from linrank import DataFormatError, Dataset, load
 from linrank.data.rows import DenseRows
-from linrank.errors import DataFormatError
 from linrank.io import blocks, svmlight
 from linrank.io.blocks import open_blocks
-from linrank.io.load import load
 from real_data import real_file
 from svmlight_reference import Parsed, parse, texts
 

@@ -1,7 +1,5 @@
 """make_ranking and make_sample: what their docstrings promise, measured."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -107,11 +107,7 @@ def test_a_name_that_may_be_a_role_or_a_feature_is_asked_for(name, role):
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (
-            ["label", "rel", "x"],
-            {},
-            "'label' and 'rel' could each be the label; choose with label=",
-        ),
+        (["label", "rel", "x"], {}, "'label' and 'rel' could each be the label; choose with lab"),
         (["Label", "label", "x"], {}, "'Label' and 'label' could each be"),
         (["label", "qid", "query_id", "x"], {}, "'qid' and 'query_id' could each be the qid"),
         (["a", "b"], {}, "no column is the label .*it has 'a', 'b'"),

@@ -1,7 +1,5 @@
 """Tables as text, Markdown and HTML."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 import pytest

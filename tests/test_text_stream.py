@@ -1,7 +1,5 @@
 """Text read block by block: the rows of the whole, in any blocks, batches and short reads."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

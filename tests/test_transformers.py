@@ -1,10 +1,7 @@
 """QueryScaler and PivotedTfidf: their formulas, and their place in pipelines."""
 
-from __future__ import annotations
-
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -19,36 +16,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hypothesis_profiles import examples
 from linrank import PivotedTfidf, QueryScaler, make_ranking
 from papers import RankSVM
 
 KINDS = ("range", "minmax", "standard")
-
-
-def expected_to_fail(estimator):
-    """What a scaler by query cannot promise: a row is scaled by the others that come with it."""
-    if isinstance(estimator, PivotedTfidf):
-        return {}
-    return {"check_methods_subset_invariance": "rows are scaled by the rows they come with"}
-
-
-@parametrize_with_checks(
-    [QueryScaler(KINDS[0]), PivotedTfidf()], expected_failed_checks=expected_to_fail
-)
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [*map(QueryScaler, KINDS[1:]), PivotedTfidf(slope=1.0, min_count=2)],
-    expected_failed_checks=expected_to_fail,
-)
-def test_scikit_learn_accepts_other_parameters(estimator, check):
-    check(estimator)
 
 
 def test_a_constant_feature_is_zero_although_its_mean_rounds():
@@ -84,24 +57,22 @@ def test_the_formulas(rows, kind, dtype):
     assert_allclose(out, scaled_by_formula(X, qid, kind), rtol=1e-6, atol=1e-7)
 
 
-@pytest.fixture(scope="module")
-def data():
-    data = make_ranking(n_queries=30, n_features=5, n_levels=3, random_state=1)
-    return data.select(np.random.default_rng(0).permutation(data.n_rows))
+DATA = make_ranking(n_queries=30, n_features=5, n_levels=3, random_state=1)
+DATA = DATA.select(np.random.default_rng(0).permutation(DATA.n_rows))
 
 
 @pytest.mark.parametrize("kind", ["range", "minmax"])
-def test_a_pipeline_is_scale_query(data, routing, kind):
+def test_a_pipeline_is_scale_query(routing, kind):
     """What is subtracted within a query no pair can see."""
     piped = make_pipeline(QueryScaler(kind), RankSVM(C=0.1, tol=1e-10))
-    piped.fit(data.X, data.y, qid=data.qid)
-    own = RankSVM(C=0.1, tol=1e-10, scale="query").fit(data.X, data.y, qid=data.qid)
+    piped.fit(DATA.X, DATA.y, qid=DATA.qid)
+    own = RankSVM(C=0.1, tol=1e-10, scale="query").fit(DATA.X, DATA.y, qid=DATA.qid)
     assert_allclose(piped[-1].coef_, own.coef_, rtol=1e-5, atol=1e-8)
-    a = piped.score(data.X, data.y, qid=data.qid)
-    assert a == own.score(data.X, data.y, qid=data.qid)
+    a = piped.score(DATA.X, DATA.y, qid=DATA.qid)
+    assert a == own.score(DATA.X, DATA.y, qid=DATA.qid)
     if kind == "range":
-        scores = piped.predict(data.X, qid=data.qid)
-        assert_allclose(scores, own.predict(data.X, qid=data.qid), rtol=1e-5)
+        scores = piped.predict(DATA.X, qid=DATA.qid)
+        assert_allclose(scores, own.predict(DATA.X, qid=DATA.qid), rtol=1e-5)
 
 
 def test_sparse_rows_stay_sparse():
@@ -114,35 +85,21 @@ def test_sparse_rows_stay_sparse():
         QueryScaler("minmax").fit(X, qid=qid)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_in_and_out(make):
-    if make is pl.DataFrame:  # older scikit-learn reads no names from current polars
-        pytest.importorskip("sklearn", minversion="1.9")
-    frame = make({"bm25": np.float32([1, 3, 10, 30]), "age": np.float32([0, 0, 2, 8])})
-    scaler = QueryScaler().set_output(transform=make.__module__.partition(".")[0])
-    out = scaler.fit_transform(frame, qid=["a", "a", "b", "b"])
-    assert type(out) is make
-    assert list(out.columns) == scaler.get_feature_names_out().tolist() == ["bm25", "age"]
-    assert_array_equal(out.to_numpy(), np.float32([[0, 0], [1, 0], [0, 0], [1, 1]]))
-    assert out["bm25"].to_numpy().dtype == np.float32
-
-
-def test_a_forgotten_qid_is_an_error(data, routing):
-    scaler = QueryScaler().fit(data.X, qid=data.qid)
+def test_a_forgotten_qid_is_an_error(routing):
+    scaler = QueryScaler().fit(DATA.X, qid=DATA.qid)
     with pytest.raises(ValueError, match=r"transform\(\) needs qid, because this QueryScaler"):
-        scaler.transform(data.X)
-    piped = make_pipeline(QueryScaler(), RankSVM()).fit(data.X, data.y, qid=data.qid)
+        scaler.transform(DATA.X)
+    piped = make_pipeline(QueryScaler(), RankSVM()).fit(DATA.X, DATA.y, qid=DATA.qid)
     with pytest.raises(ValueError, match=r"transform\(\) needs qid"):
-        piped.predict(data.X)
+        piped.predict(DATA.X)
 
 
+@pytest.mark.filterwarnings("error")
 def test_what_is_wrong_is_told():
     X = np.array([[1.5e308], [1.5e308], [-1.5e308]])  # neither the range nor the sum can be held
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in ("minmax", "standard"):
-            with pytest.raises(ValueError, match="feature 0 spans more than double precision"):
-                QueryScaler(kind).fit_transform(X)
+    for kind in ("minmax", "standard"):
+        with pytest.raises(ValueError, match="feature 0 spans more than double precision"):
+            QueryScaler(kind).fit_transform(X)
     with pytest.raises(ValueError, match="kind must be 'range', 'minmax' or 'standard', got 'z'"):
         QueryScaler("z").fit(X)
     with pytest.raises(ValueError, match="'query_id' but qid is None"):
@@ -191,23 +148,22 @@ def corpora(max_rows=7):
     min_count=st.integers(1, 4),
     dtype=st.sampled_from([np.float64, np.float32, np.int64]),
 )
+@pytest.mark.filterwarnings("error")
 def test_it_is_the_formula(training, more, slope, min_count, dtype):
     """Training and new documents, empty ones and unseen terms among them, dense and sparse."""
     counts, shape = st.sampled_from([0.0, 0.0, 1.0, 2.0, 9.0]), (3, training.shape[1])
     new = more.draw(arrays.arrays(np.float64, shape, elements=counts))
     weigh = PivotedTfidf(slope=slope, min_count=min_count).fit(training.astype(dtype))
     single = dtype is np.float32
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for documents in (training, new):
-            truth = weighed_by_formula(training.tolist(), documents.tolist(), slope, min_count)
-            dense = weigh.transform(documents.astype(dtype))
-            assert_allclose(dense, truth, rtol=1e-6 if single else 1e-13, atol=0)
-            assert dense.dtype == (np.float32 if single else np.float64)
-            got = weigh.transform(sparse.csr_matrix(documents.astype(dtype)))
-            assert got.format == "csr"
-            assert np.all(got.data != 0)
-            assert_array_equal(got.toarray(), dense)
+    for documents in (training, new):
+        truth = weighed_by_formula(training.tolist(), documents.tolist(), slope, min_count)
+        dense = weigh.transform(documents.astype(dtype))
+        assert_allclose(dense, truth, rtol=1e-6 if single else 1e-13, atol=0)
+        assert dense.dtype == (np.float32 if single else np.float64)
+        got = weigh.transform(sparse.csr_matrix(documents.astype(dtype)))
+        assert got.format == "csr"
+        assert np.all(got.data != 0)
+        assert_array_equal(got.toarray(), dense)
 
 
 def test_repeated_entries_and_stored_zeros_are_understood():
@@ -250,26 +206,30 @@ def test_wrong_parameters_are_refused(name, values, message):
             PivotedTfidf(**{name: value}).fit([[1]])
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_frames_keep_type_and_names(library, make, dtype):
+@pytest.mark.parametrize("transformer", [QueryScaler(), PivotedTfidf()], ids=str)
+def test_frames_keep_type_and_names(transformer, library, make, dtype):
     if make is not pd.DataFrame:  # older scikit-learn reads no names from current polars
         pytest.importorskip("sklearn", minversion="1.9")
     counts = np.array([[1, 0], [0, 2], [3, 1]], dtype)
     frame = make({"tea": counts[:, 0], "pepper": counts[:, 1]})
-    weigh = PivotedTfidf().set_output(transform=library)
-    out = weigh.fit_transform(frame)
+    fitted = clone(transformer).set_output(transform=library)
+    out = fitted.fit_transform(frame)
     assert type(out).__module__.startswith(library)
-    assert list(out.columns) == ["tea", "pepper"] == weigh.get_feature_names_out().tolist()
+    assert list(out.columns) == ["tea", "pepper"] == fitted.get_feature_names_out().tolist()
     assert out.to_numpy().dtype == dtype
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = pickle.loads(pickle.dumps(weigh)).transform(frame)
+    again = pickle.loads(pickle.dumps(fitted)).transform(frame)
     assert_array_equal(again.to_numpy(), out.to_numpy())
-    assert_array_equal(out.to_numpy(), PivotedTfidf().fit_transform(counts))
+    assert_array_equal(out.to_numpy(), clone(transformer).fit_transform(counts))
+
+
+def test_what_is_no_count_is_named_by_its_column():
+    frame = pd.DataFrame({"tea": [1.0], "pepper": [0.25]})
     with pytest.raises(ValueError, match=r"X has 0.25 at row 0, column 1 \('pepper'\)"):
-        weigh.fit(make({"tea": [1.0], "pepper": [0.25]}))
+        PivotedTfidf().fit(frame)
 
 
 def test_texts_are_ranked_by_a_pipeline():

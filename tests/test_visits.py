@@ -1,7 +1,5 @@
 """Which chunk comes when: shares of the steps, orders, passes."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

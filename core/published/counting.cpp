@@ -1,13 +1,5 @@
 #include "counting.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <numeric>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include "../fenwick.hpp"
 #include "../pair_sweep.hpp"
 #include "../queries.hpp"
@@ -23,7 +15,7 @@ namespace {
 /// A Tree holds sums by level: add(level, v), sum_below(level). It costs two additions and two lookups a row. From
 /// above, levels are counted down from the top.
 template <class Tree>
-void sweep_by_score(const SortedQuery &query, std::span<const double> v, std::span<double> above,
+void sweep_by_score(const SortedQuery &query, Doubles v, std::span<double> above,
                     std::span<double> below) {
     const std::size_t n = query.n_rows();
     const auto down = [&](std::size_t i) { return query.n_levels - 1 - query.level[i]; };
@@ -79,15 +71,15 @@ struct ViolationWindows {
     std::vector<std::int32_t> upto, from;
 
     explicit ViolationWindows(const SortedQuery &query) : upto(query.n_rows()), from(query.n_rows()) {
-        const auto score = [&](std::int64_t t) { return query.z[t]; };
-        find_windows(std::int64_t(upto.size()), score, 1.0, upto.data(), from.data());
+        const auto score = [&](Index t) { return query.z[t]; };
+        find_windows(Index(upto.size()), score, 1.0, upto.data(), from.data());
     }
 };
 
 // ---- a prefix table ------------------------------------------------------------------------------
 // A table of running sums: O(l k) to fill without a branch that depends on the scores, O(1) a lookup.
 
-void count_by_prefix_table(const SortedQuery &query, std::span<const double> v,
+void count_by_prefix_table(const SortedQuery &query, Doubles v,
                            std::span<double> above, std::span<double> below) {
     // Line t, column r: Σ v over the first t places and the levels >= r.
     const std::size_t n = query.n_rows(), width = std::size_t(query.n_levels) + 1;
@@ -115,7 +107,7 @@ void count_by_prefix_table(const SortedQuery &query, std::span<const double> v,
 
 /// All pairs of `higher` and `equal`, both places in ascending order of score.
 void count_two_levels(const SortedQuery &query, std::span<const std::size_t> higher,
-                      std::span<const std::size_t> equal, std::span<const double> v,
+                      std::span<const std::size_t> equal, Doubles v,
                       std::span<double> above, std::span<double> below) {
     double sum = 0;
     std::size_t next = 0;
@@ -133,7 +125,7 @@ void count_two_levels(const SortedQuery &query, std::span<const std::size_t> hig
     }
 }
 
-void count_by_two_pointers(const SortedQuery &query, std::span<const double> v,
+void count_by_two_pointers(const SortedQuery &query, Doubles v,
                            std::span<double> above, std::span<double> below) {
     std::fill(above.begin(), above.end(), 0.0);
     std::fill(below.begin(), below.end(), 0.0);
@@ -162,7 +154,7 @@ struct Bit {
     std::vector<std::size_t> zeros;  // number of zeros among the first t
     std::vector<double> sums[2];     // Σ v over the first t with that bit
 
-    Bit(std::span<const std::uint32_t> level, std::span<const double> v, int bit)
+    Bit(std::span<const std::uint32_t> level, Doubles v, int bit)
         : zeros(level.size() + 1), sums{std::vector<double>(level.size() + 1),
                                         std::vector<double>(level.size() + 1)} {
         for (std::size_t t = 0; t < level.size(); ++t) {
@@ -188,7 +180,7 @@ void look_up(const Bit &at, int bit, std::uint32_t level, std::size_t wanted, Wi
     window = {at.next(window.first, is_one), at.next(window.second, is_one)};
 }
 
-void count_by_wavelet(const SortedQuery &query, std::span<const double> v, std::span<double> above,
+void count_by_wavelet(const SortedQuery &query, Doubles v, std::span<double> above,
                       std::span<double> below) {
     const std::size_t n = query.n_rows();
     std::vector<std::uint32_t> level(query.level.begin(), query.level.end()), next_level(n);
@@ -223,25 +215,25 @@ void count_by_wavelet(const SortedQuery &query, std::span<const double> v, std::
 /// Places in ascending order of level: level r is places[begin[r]] .. places[begin[r + 1] - 1].
 struct ByLevel {
     std::vector<std::size_t> places;
-    std::vector<std::int64_t> begin;
+    std::vector<Index> begin;
 
     explicit ByLevel(const SortedQuery &query) : places(query.n_rows()) {
-        begin = counting_sort(std::int64_t(places.size()), query.n_levels,
-                              [&](std::int64_t i) { return query.level[i]; },
-                              [&](std::int64_t i, std::int64_t place) { places[place] = i; });
+        begin = counting_sort(Index(places.size()), query.n_levels,
+                              [&](Index i) { return query.level[i]; },
+                              [&](Index i, Index place) { places[place] = i; });
     }
     std::span<const std::size_t> at(std::size_t level) const {
         return std::span(places).subspan(begin[level], begin[level + 1] - begin[level]);
     }
 };
 
-void count_by_score_tree(const SortedQuery &query, std::span<const double> v,
+void count_by_score_tree(const SortedQuery &query, Doubles v,
                          std::span<double> above, std::span<double> below) {
     const ByLevel by_level(query);
     const std::size_t n_levels = std::size_t(query.n_levels);
     SearchTree<RedBlack> lower, higher;
-    lower.reserve(std::int64_t(query.n_rows()));
-    higher.reserve(std::int64_t(query.n_rows()));
+    lower.reserve(Index(query.n_rows()));
+    higher.reserve(Index(query.n_rows()));
     for (std::size_t r = 0; r < n_levels; ++r) {
         for (const std::size_t i : by_level.at(r))
             below[i] = lower.sum(right, [&](double z) { return (1.0 - query.z[i]) + z > 0.0; });

@@ -8,17 +8,14 @@
 //
 // Value, gradient and Hessian product of either hinge loss follow from two or one of them: see point.hpp.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank::published {
 
 /// One query in ascending order of its scores; all arrays are by place in that order.
 struct SortedQuery {
-    std::span<const double> z;
-    std::span<const std::int32_t> level;
+    Doubles z;
+    Levels level;
     std::int32_t n_levels;
 
     std::size_t n_rows() const { return z.size(); }
@@ -30,7 +27,7 @@ struct SortedQuery {
 };
 
 /// A way of counting: writes the sums of v above and below every row.
-using Count = void (*)(const SortedQuery &query, std::span<const double> v, std::span<double> above,
+using Count = void (*)(const SortedQuery &query, Doubles v, std::span<double> above,
                        std::span<double> below);
 
 /// The way of that name. Throws std::invalid_argument for another name.

@@ -1,7 +1,5 @@
 #include "factor_pairs.hpp"
 
-#include <array>
-
 #include "../queries.hpp"
 
 namespace linrank::published {
@@ -11,23 +9,23 @@ namespace {
 /// lower[s], so a loop over pairs neither looks at levels nor reads a list.
 struct LevelOrder {
     std::vector<std::int32_t> by_level;
-    std::vector<std::int64_t> first, lower;
+    std::vector<Index> first, lower;
 
-    void arrange(const PairProblem &pairs, std::int64_t q) {
+    void arrange(const PairProblem &pairs, Index q) {
         const std::int32_t *level = pairs.levels.data() + pairs.begin(q);
-        const std::int64_t n = pairs.length(q);
+        const Index n = pairs.length(q);
         by_level.resize(n), lower.resize(n);
-        first = counting_sort(n, pairs.n_levels[q], [&](std::int64_t i) { return level[i]; },
-                              [&](std::int64_t i, std::int64_t s) { by_level[s] = std::int32_t(i); });
-        for (std::int64_t s = 0; s < n; ++s) lower[s] = first[level[by_level[s]]];
+        first = counting_sort(n, pairs.n_levels[q], [&](Index i) { return level[i]; },
+                              [&](Index i, Index s) { by_level[s] = std::int32_t(i); });
+        for (Index s = 0; s < n; ++s) lower[s] = first[level[by_level[s]]];
     }
 
     /// visit(i, j) for every pair, rows counted from the beginning of the query.
     template <class Visit>
     void each_pair(const Visit &visit) const {
         for (std::size_t s = std::size_t(first[1]); s < by_level.size(); ++s)
-            for (std::int64_t r = 0; r < lower[s]; ++r)
-                visit(std::int64_t(by_level[s]), std::int64_t(by_level[r]));
+            for (Index r = 0; r < lower[s]; ++r)
+                visit(Index(by_level[s]), Index(by_level[r]));
     }
 };
 
@@ -35,7 +33,7 @@ struct LevelOrder {
 template <class Storage>
 class Difference {
 public:
-    Difference(const Storage &storage, std::int64_t winner, std::int64_t loser)
+    Difference(const Storage &storage, Index winner, Index loser)
         : storage_(storage), rows_{winner, loser} {}
 
     double dot(const double *w) const {
@@ -50,26 +48,26 @@ public:
 
 private:
     const Storage &storage_;
-    std::array<std::int64_t, 2> rows_;
+    std::array<Index, 2> rows_;
 };
 
 /// The vectors v of the rows of a query.
 struct Factors {
     const double *values;
-    std::int64_t K;
+    Index K;
 
-    const double *operator[](std::int64_t i) const { return values + i * K; }
-    double dot(std::int64_t i, std::int64_t j) const {
+    const double *operator[](Index i) const { return values + i * K; }
+    double dot(Index i, Index j) const {
         const double *a = (*this)[i], *b = (*this)[j];
         double sum = 0;
-        for (std::int64_t k = 0; k < K; ++k) sum += a[k] * b[k];
+        for (Index k = 0; k < K; ++k) sum += a[k] * b[k];
         return sum;
     }
     /// g_i += a v_j, g_j += a v_i
-    void add_slopes(std::int64_t i, std::int64_t j, double a, double *slopes) const {
+    void add_slopes(Index i, Index j, double a, double *slopes) const {
         const double *vi = (*this)[i], *vj = (*this)[j];
         double *__restrict gi = slopes + i * K, *__restrict gj = slopes + j * K;
-        for (std::int64_t k = 0; k < K; ++k) {
+        for (Index k = 0; k < K; ++k) {
             gi[k] += a * vj[k];
             gj[k] += a * vi[k];
         }
@@ -83,7 +81,7 @@ public:
         : p_(problem), rows_(rows), beta_(beta), change_(beta.size()) {}
 
     /// beta += β_q; returns the sum of the α of the query.
-    double start(std::int64_t q, const double *V) {
+    double start(Index q, const double *V) {
         arrange(q);
         const Factors v{V, p_.n_factors};
         const double sum = add_coefficients(v);
@@ -92,18 +90,18 @@ public:
     }
 
     /// As printed.
-    double step_by_pair(std::int64_t q, double rate, double *V) {
+    double step_by_pair(Index q, double rate, double *V) {
         arrange(q);
         const Factors v{V, p_.n_factors};
         std::fill(change_.begin(), change_.end(), 0.0);
-        levels_.each_pair([&](std::int64_t i, std::int64_t j) {  // line 6, (11)
+        levels_.each_pair([&](Index i, Index j) {  // line 6, (11)
             const Difference x = difference(q, i, j);
             x.add(-v.dot(i, j), change_.data());
             v.add_slopes(i, j, x.dot(beta_.data()) - 1.0, slopes_.data());
         });
         move(q, rate, V);
         double sum = 0;
-        levels_.each_pair([&](std::int64_t i, std::int64_t j) {  // line 10
+        levels_.each_pair([&](Index i, Index j) {  // line 10
             const double alpha = v.dot(i, j);
             difference(q, i, j).add(alpha, change_.data());
             sum += alpha;
@@ -113,13 +111,13 @@ public:
     }
 
     /// ⟨β, x_i - x_j⟩ = t_i - t_j, and the change of β from that of c.
-    double step_by_row(std::int64_t q, double rate, double *V) {
+    double step_by_row(Index q, double rate, double *V) {
         arrange(q);
         const RowRange<Storage> rows = range(q);
         t_.resize(c_.size());
         rows.dot(beta_.data(), t_.data());
         const Factors v{V, p_.n_factors};
-        levels_.each_pair([&](std::int64_t i, std::int64_t j) {
+        levels_.each_pair([&](Index i, Index j) {
             const double alpha = v.dot(i, j);
             c_[i] -= alpha;
             c_[j] += alpha;
@@ -132,14 +130,14 @@ public:
     }
 
 private:
-    RowRange<Storage> range(std::int64_t q) const {
+    RowRange<Storage> range(Index q) const {
         return {rows_, p_.order, p_.pairs.begin(q), p_.pairs.length(q)};
     }
-    Difference<Storage> difference(std::int64_t q, std::int64_t i, std::int64_t j) const {
-        const std::int64_t begin = p_.pairs.begin(q);
+    Difference<Storage> difference(Index q, Index i, Index j) const {
+        const Index begin = p_.pairs.begin(q);
         return {rows_, row_at(p_.order, begin + i), row_at(p_.order, begin + j)};
     }
-    void arrange(std::int64_t q) {
+    void arrange(Index q) {
         levels_.arrange(p_.pairs, q);
         c_.assign(p_.pairs.length(q), 0.0);
         slopes_.assign(p_.pairs.length(q) * p_.n_factors, 0.0);
@@ -147,7 +145,7 @@ private:
     /// c += the coefficients of β_q = Σ c_i x_i; returns the sum of α.
     double add_coefficients(const Factors &v) {
         double sum = 0;
-        levels_.each_pair([&](std::int64_t i, std::int64_t j) {
+        levels_.each_pair([&](Index i, Index j) {
             const double alpha = v.dot(i, j);
             c_[i] += alpha;
             c_[j] -= alpha;
@@ -156,11 +154,11 @@ private:
         return sum;
     }
     /// Line 8 with (12), for all rows.
-    void move(std::int64_t q, double rate, double *V) const {
+    void move(Index q, double rate, double *V) const {
         const double *largest = p_.largest.data() + p_.pairs.begin(q);
-        const std::int64_t K = p_.n_factors;
-        for (std::int64_t i = 0; i < p_.pairs.length(q); ++i)
-            for (std::int64_t k = i * K; k < (i + 1) * K; ++k)
+        const Index K = p_.n_factors;
+        for (Index i = 0; i < p_.pairs.length(q); ++i)
+            for (Index k = i * K; k < (i + 1) * K; ++k)
                 V[k] = std::clamp(V[k] - rate * slopes_[k], 0.0, largest[i]);
     }
 
@@ -178,7 +176,7 @@ double each_query(const FactorPairs &problem, std::span<double> beta, const Visi
     return std::visit([&](const auto &rows) {
         Epoch epoch(problem, rows, beta);
         double sum = 0;
-        for (std::int64_t q = 0; q < problem.pairs.n_queries(); ++q)
+        for (Index q = 0; q < problem.pairs.n_queries(); ++q)
             if (problem.pairs.has_pairs(q))
                 sum += visit(epoch, q, problem.pairs.begin(q) * problem.n_factors);
         return sum;
@@ -187,16 +185,16 @@ double each_query(const FactorPairs &problem, std::span<double> beta, const Visi
 
 }  // namespace
 
-double factor_start(const FactorPairs &problem, std::span<const double> V, std::span<double> beta) {
+double factor_start(const FactorPairs &problem, Doubles V, std::span<double> beta) {
     std::fill(beta.begin(), beta.end(), 0.0);
-    return each_query(problem, beta, [&](auto &epoch, std::int64_t q, std::int64_t at) {
+    return each_query(problem, beta, [&](auto &epoch, Index q, Index at) {
         return epoch.start(q, V.data() + at);
     });
 }
 
 double factor_epoch(const FactorPairs &problem, PairWork work, double rate, std::span<double> V,
                     std::span<double> beta) {
-    return each_query(problem, beta, [&](auto &epoch, std::int64_t q, std::int64_t at) {
+    return each_query(problem, beta, [&](auto &epoch, Index q, Index at) {
         double *v = V.data() + at;
         return work == PairWork::by_pair ? epoch.step_by_pair(q, rate, v)
                                          : epoch.step_by_row(q, rate, v);

@@ -20,12 +20,12 @@ struct FactorPairs {
     const Rows &rows;
     Order order;
     const PairProblem &pairs;
-    std::int64_t n_factors;
-    std::span<const double> largest;
+    Index n_factors;
+    Doubles largest;
 };
 
 /// beta = β(V), line 3; returns Σ_P ⟨v_i, v_j⟩.
-double factor_start(const FactorPairs &problem, std::span<const double> V, std::span<double> beta);
+double factor_start(const FactorPairs &problem, Doubles V, std::span<double> beta);
 
 /// Lines 5 to 12: a projected step v_i <- P(v_i - rate ∂f/∂v_i) for all rows of a query at one point (V, β),
 /// query after query. Returns Σ_P ⟨v_i, v_j⟩ after it.

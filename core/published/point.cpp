@@ -1,15 +1,13 @@
 #include "point.hpp"
 
-#include <numeric>
-
 namespace linrank::published {
 
-PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count)
+PublishedPoint::PublishedPoint(const PairProblem &problem, Doubles z, Count count)
     : LossPoint(z.size()), hinge_gradient(z.size()), problem_(problem), count_(count),
       order_(z.size()), z_(z.size()), degree_(z.size()), level_(z.size()) {
     Scratch scratch;
     std::fill_n(gradient.data(), z.size(), 0.0);
-    for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
+    for (Index q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
         sort(q, z);
         evaluate(q, scratch);
@@ -17,16 +15,16 @@ PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const doubl
     value = std::max(0.0, value);  // a sum of squares, which rounding may take below 0
 }
 
-void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {
-    const std::int64_t begin = problem_.begin(q), end = problem_.begin(q + 1);
+void PublishedPoint::sort(Index q, Doubles z) {
+    const Index begin = problem_.begin(q), end = problem_.begin(q + 1);
     // Centered scores: Σ ω ξ² is computed by expansion, which cancels when scores have an offset.
     const double mean = std::accumulate(z.begin() + begin, z.begin() + end, 0.0) / double(end - begin);
     std::vector<double> s(z.begin() + begin, z.begin() + end);
     for (double &score : s) score -= mean;
     std::iota(order_.begin() + begin, order_.begin() + end, begin);
-    const auto score = [&](std::int64_t i) { return s[i - begin]; };
+    const auto score = [&](Index i) { return s[i - begin]; };
     std::sort(order_.begin() + begin, order_.begin() + end,
-              [&](std::int64_t i, std::int64_t j) { return score(i) < score(j); });
+              [&](Index i, Index j) { return score(i) < score(j); });
     for (std::size_t t = std::size_t(begin); t < std::size_t(end); ++t) {
         z_[t] = score(order_[t]);
         level_[t] = problem_.levels[order_[t]];
@@ -34,7 +32,7 @@ void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {
 }
 
 template <class Value>
-void PublishedPoint::count(std::int64_t q, const Value &v, Scratch &scratch) const {
+void PublishedPoint::count(Index q, const Value &v, Scratch &scratch) const {
     const std::size_t begin = std::size_t(problem_.begin(q)), n = std::size_t(problem_.length(q));
     scratch.v.resize(n);
     scratch.above.resize(n);
@@ -45,7 +43,7 @@ void PublishedPoint::count(std::int64_t q, const Value &v, Scratch &scratch) con
     count_(query, scratch.v, scratch.above, scratch.below);
 }
 
-void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
+void PublishedPoint::evaluate(Index q, Scratch &scratch) {
     const std::size_t begin = std::size_t(problem_.begin(q)), n = std::size_t(problem_.length(q));
     const auto weight = [&](std::size_t t) { return problem_.c(q) * problem_.u(order_[t]); };
     count(q, [](std::size_t) { return 1.0; }, scratch);
@@ -68,11 +66,11 @@ void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
     }
 }
 
-void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) const {
+void PublishedPoint::multiply(Doubles v, std::span<double> out) const {
     std::fill(out.begin(), out.end(), 0.0);
     const auto value = [&](std::size_t t) { return v[order_[t]]; };
     Scratch scratch;
-    for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
+    for (Index q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
         count(q, value, scratch);
         const std::size_t begin = std::size_t(problem_.begin(q));
@@ -86,11 +84,11 @@ void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) 
 }
 
 PreferenceList explicit_pairs(const PairProblem &p) {
-    std::vector<std::int64_t> winners, losers;
+    std::vector<Index> winners, losers;
     std::vector<double> weights;
-    for (std::int64_t q = 0; q < p.n_queries(); ++q)
-        for (std::int64_t i = p.begin(q); i < p.begin(q + 1); ++i)
-            for (std::int64_t j = p.begin(q); j < p.begin(q + 1); ++j) {
+    for (Index q = 0; q < p.n_queries(); ++q)
+        for (Index i = p.begin(q); i < p.begin(q + 1); ++i)
+            for (Index j = p.begin(q); j < p.begin(q + 1); ++j) {
                 if (p.levels[i] <= p.levels[j]) continue;
                 winners.push_back(i);
                 losers.push_back(j);

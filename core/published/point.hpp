@@ -16,26 +16,26 @@ namespace linrank::published {
 /// `value` and `gradient` are those of the squared hinge.
 class PublishedPoint : public LossPoint {
 public:
-    PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count);
+    PublishedPoint(const PairProblem &problem, Doubles z, Count count);
 
     std::vector<double> hinge_gradient;  // a sub-gradient of sum_of_slacks
 
     /// out = ∇²L(z)·v of the squared hinge, reusing the order of the scores.
-    void multiply(std::span<const double> v, std::span<double> out) const;
+    void multiply(Doubles v, std::span<double> out) const;
 
 private:
     struct Scratch {
         std::vector<double> v, above, below;
     };
-    void sort(std::int64_t q, std::span<const double> z);
-    void evaluate(std::int64_t q, Scratch &scratch);
+    void sort(Index q, Doubles z);
+    void evaluate(Index q, Scratch &scratch);
     /// Sums of u·v, where v(i) is by position, over the violators of each place of query q.
     template <class Value>
-    void count(std::int64_t q, const Value &v, Scratch &scratch) const;
+    void count(Index q, const Value &v, Scratch &scratch) const;
 
     PairProblem problem_;
     Count count_;
-    std::vector<std::int64_t> order_;   // position at each place; the rest is by place, too
+    std::vector<Index> order_;   // position at each place; the rest is by place, too
     std::vector<double> z_, degree_;    // centered score; c u (l⁺ + l⁻)
     std::vector<std::int32_t> level_;
 };

@@ -1,9 +1,7 @@
 // A binary search tree whose nodes know the sum of their subtree: the order-statistic tree of
 // Lee & Lin's equation (26). What keeps it balanced is left to avl_tree, red_black_tree and aa_tree.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <vector>
+#include "basics.hpp"
 
 namespace linrank::published {
 
@@ -44,7 +42,7 @@ struct Nodes {
 template <class Balance>
 class SearchTree {
 public:
-    void reserve(std::int64_t n_keys) { nodes_.all.reserve(n_keys + 1); }
+    void reserve(Index n_keys) { nodes_.all.reserve(n_keys + 1); }
 
     void insert(double key, double v) {
         path_.clear();
@@ -112,9 +110,9 @@ private:
 template <class Balance>
 class LabelTree {
 public:
-    explicit LabelTree(std::int64_t n_levels) { tree_.reserve(n_levels); }
-    void add(std::int64_t level, double v) { tree_.insert(double(level), v); }
-    double sum_below(std::int64_t level) const {
+    explicit LabelTree(Index n_levels) { tree_.reserve(n_levels); }
+    void add(Index level, double v) { tree_.insert(double(level), v); }
+    double sum_below(Index level) const {
         return tree_.sum(left, [=](double key) { return key < double(level); });
     }
 

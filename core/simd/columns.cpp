@@ -10,7 +10,7 @@ namespace {
 /// Several rows at a time, for fewer loads and stores of the sums; x and the sums from a column on, one or eight
 /// of them. Each adds its values in the order of the rows.
 template <class Values, class Wide, int n_rows, bool has_weights, class Value>
-[[gnu::always_inline]] inline void add_values(const Value *x, std::int64_t stride, std::int64_t c, const double *weight,
+[[gnu::always_inline]] inline void add_values(const Value *x, Index stride, Index c, const double *weight,
                                               const ColumnSums<Value> &sums) {
     const Values zero{}, one = zero + Value(1);
     const Wide pivot = Memory<Wide>::load(sums.pivot + c);
@@ -37,17 +37,17 @@ template <class Values, class Wide, int n_rows, bool has_weights, class Value>
 }
 
 template <int n_rows, bool has_weights, class Value>
-void add_rows(const Value *x, std::int64_t stride, std::int64_t n_columns, const double *weight,
+void add_rows(const Value *x, Index stride, Index n_columns, const double *weight,
               const ColumnSums<Value> &sums) {
-    std::int64_t c = 0;
+    Index c = 0;
     for (; c + 8 <= n_columns; c += 8) add_values<Vec8<Value>, F64x8, n_rows, has_weights>(x, stride, c, weight, sums);
     for (; c < n_columns; ++c) add_values<Value, double, n_rows, has_weights>(x, stride, c, weight, sums);
 }
 
 /// A row of weight 0, which moments and ranges know nothing of.
 template <class Value>
-void add_weightless(const Value *x, std::int64_t n_columns, const ColumnSums<Value> &sums) {
-    for (std::int64_t c = 0; c < n_columns; ++c) {
+void add_weightless(const Value *x, Index n_columns, const ColumnSums<Value> &sums) {
+    for (Index c = 0; c < n_columns; ++c) {
         const Value size = x[c] < 0 ? -x[c] : x[c];
         sums.squares[c] += double(x[c]) * double(x[c]);
         if (sums.weightless[c] < size) sums.weightless[c] = size;
@@ -58,11 +58,11 @@ void add_weightless(const Value *x, std::int64_t n_columns, const ColumnSums<Val
 template <bool has_weights, class Value>
 void add_all(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums) {
     constexpr int together = 4;
-    const std::int64_t row_bytes = x.n_columns * std::int64_t(sizeof(Value));
-    for (std::int64_t t = 0; t < x.n_rows;) {
+    const Index row_bytes = x.n_columns * Index(sizeof(Value));
+    for (Index t = 0; t < x.n_rows;) {
         // The block that follows is on its way while this one is summed.
         const char *ahead = reinterpret_cast<const char *>(x.row(t + x.n_rows));
-        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) prefetch_line(ahead + byte);
+        for (Index byte = 0; byte < together * row_bytes; byte += 64) prefetch_line(ahead + byte);
         const double *w = has_weights ? weight + t : nullptr;
         bool is_full = t + together <= x.n_rows;
         for (int r = 0; has_weights && is_full && r < together; ++r) is_full = w[r] > 0.0;

@@ -10,24 +10,24 @@ namespace {
 
 /// Asks for four rows ahead where rows are taken by index: no hardware foresees these.
 template <class Value>
-inline void prefetch(const DenseBlock<Value> &x, std::int64_t t) {
+inline void prefetch(const DenseBlock<Value> &x, Index t) {
     if (!x.index || t + 12 > x.n_rows) return;
-    for (std::int64_t r = t + 8; r < t + 12; ++r) {
+    for (Index r = t + 8; r < t + 12; ++r) {
         const char *row = reinterpret_cast<const char *>(x.row(r));
-        for (std::int64_t byte = 0; byte < x.n_columns * std::int64_t(sizeof(Value)); byte += 64)
+        for (Index byte = 0; byte < x.n_columns * Index(sizeof(Value)); byte += 64)
             prefetch_line(row + byte);
     }
 }
 
 template <class Value>
-double dot_short(const Value *x, const double *w, std::int64_t n) {
+double dot_short(const Value *x, const double *w, Index n) {
     double sum = 0;
-    for (std::int64_t c = 0; c < n; ++c) sum += double(x[c]) * w[c];
+    for (Index c = 0; c < n; ++c) sum += double(x[c]) * w[c];
     return sum;
 }
 
 /// The last eight of w, with zeros where the whole vectors before have counted already.
-inline F64x8 tail_of(const double *w, std::int64_t n) {
+inline F64x8 tail_of(const double *w, Index n) {
     F64x8 tail = load8<double>(w + n - 8);
     for (int lane = 0; lane < 8 - int(n % 8); ++lane) tail[lane] = 0;
     return tail;
@@ -35,9 +35,9 @@ inline F64x8 tail_of(const double *w, std::int64_t n) {
 
 /// out[t] = the sum of the lanes of lanes_of(row_of(t)); a row's bits do not depend on the rows around it.
 template <class RowOf, class LanesOf>
-[[gnu::always_inline]] inline void sum_rows(std::int64_t n_rows, const RowOf &row_of, const LanesOf &lanes_of,
+[[gnu::always_inline]] inline void sum_rows(Index n_rows, const RowOf &row_of, const LanesOf &lanes_of,
                                             double *out) {
-    std::int64_t t = 0;
+    Index t = 0;
     for (; t + 4 <= n_rows; t += 4) {
         // One row behind the other, as they lie: as arguments of store_sums GCC takes the last one first,
         // and the hardware, which looks ahead where addresses rise, reads at a quarter of the speed.
@@ -55,14 +55,14 @@ template <class Value, class LanesOf>
                                             double *out) {
     const DenseBlock<Value> x = block;  // which nothing that is written to can be part of
     if (x.index) {
-        const auto row_of = [x](std::int64_t t) {
+        const auto row_of = [x](Index t) {
             if (t % 4 == 0) prefetch(x, t);
             return x.values + x.index[t] * x.stride;
         };
         sum_rows(x.n_rows, row_of, lanes_of, out);
     } else {
         const Value *const first = x.values + x.first * x.stride;
-        const auto row_of = [first, stride = x.stride](std::int64_t t) { return first + t * stride; };
+        const auto row_of = [first, stride = x.stride](Index t) { return first + t * stride; };
         sum_rows(x.n_rows, row_of, lanes_of, out);
     }
 }
@@ -71,7 +71,7 @@ template <class Value, class LanesOf>
 /// columns is gone, a third of the time of a row of eight. The sums are those of `dot`, bit for bit.
 template <int n_whole, bool has_tail, class Value>
 void dot_narrow(const DenseBlock<Value> &x, const double *w, double *out) {
-    const std::int64_t last = x.n_columns - 8;
+    const Index last = x.n_columns - 8;
     F64x8 weights[n_whole], tail{};
     for (int k = 0; k < n_whole; ++k) weights[k] = load8<double>(w + 8 * k);
     if constexpr (has_tail) tail = tail_of(w, x.n_columns);
@@ -99,9 +99,9 @@ void dot_as_narrow(const DenseBlock<Value> &x, const double *w, double *out) {
 
 template <class Value>
 void dot(const DenseBlock<Value> &x, const double *w, double *out) {
-    const std::int64_t n = x.n_columns, whole = n / 8 * 8;
+    const Index n = x.n_columns, whole = n / 8 * 8;
     if (n < 8) {
-        for (std::int64_t t = 0; t < x.n_rows; ++t) out[t] = dot_short(x.row(t), w, n);
+        for (Index t = 0; t < x.n_rows; ++t) out[t] = dot_short(x.row(t), w, n);
         return;
     }
     if (n / 8 <= widest_narrow) return dot_as_narrow<widest_narrow>(x, w, out);
@@ -109,7 +109,7 @@ void dot(const DenseBlock<Value> &x, const double *w, double *out) {
     const F64x8 tail = has_tail ? tail_of(w, n) : F64x8{};
     dot_rows(x, [&](const Value *r) {
         F64x8 even{}, odd{};
-        std::int64_t c = 0;
+        Index c = 0;
         for (; c + 16 <= whole; c += 16) {
             even += load8<double>(r + c) * load8<double>(w + c);
             odd += load8<double>(r + c + 8) * load8<double>(w + c + 8);
@@ -125,24 +125,24 @@ void dot(const DenseBlock<Value> &x, const double *w, double *out) {
 /// stores of the total.
 template <bool are_cached, class T, class Value>
 void add_rows(const DenseBlock<Value> &x, const double *a, T *total) {
-    const std::int64_t n = x.n_columns, whole = n / 8 * 8;
+    const Index n = x.n_columns, whole = n / 8 * 8;
     if (n < 8) {
-        for (std::int64_t t = 0; t < x.n_rows; ++t)
-            for (std::int64_t c = 0; c < n; ++c) total[c] += T(a[t]) * T(x.row(t)[c]);
+        for (Index t = 0; t < x.n_rows; ++t)
+            for (Index c = 0; c < n; ++c) total[c] += T(a[t]) * T(x.row(t)[c]);
         return;
     }
     const bool has_tail = whole < n;
     Vec8<T> tail{};
-    std::int64_t t = 0;
+    Index t = 0;
     if constexpr (are_cached)
         for (; t + 4 <= x.n_rows; t += 4) {
             const Value *r0 = x.row(t), *r1 = x.row(t + 1), *r2 = x.row(t + 2), *r3 = x.row(t + 3);
             const T a0 = T(a[t]), a1 = T(a[t + 1]), a2 = T(a[t + 2]), a3 = T(a[t + 3]);
-            const auto sum = [&](std::int64_t c) {
+            const auto sum = [&](Index c) {
                 return (load8<T>(r0 + c) * a0 + load8<T>(r1 + c) * a1) +
                        (load8<T>(r2 + c) * a2 + load8<T>(r3 + c) * a3);
             };
-            for (std::int64_t c = 0; c < whole; c += 8)
+            for (Index c = 0; c < whole; c += 8)
                 store8(total + c, load8<T>(total + c) + sum(c));
             if (has_tail) tail += sum(n - 8);
         }
@@ -150,11 +150,11 @@ void add_rows(const DenseBlock<Value> &x, const double *a, T *total) {
         if (!are_cached && t % 4 == 0) prefetch(x, t);
         const Value *r = x.row(t);
         const T at = T(a[t]);
-        for (std::int64_t c = 0; c < whole; c += 8)
+        for (Index c = 0; c < whole; c += 8)
             store8(total + c, load8<T>(total + c) + load8<T>(r + c) * at);
         if (has_tail) tail += load8<T>(r + n - 8) * at;
     }
-    for (std::int64_t c = whole; c < n; ++c) total[c] += tail[c - (n - 8)];
+    for (Index c = whole; c < n; ++c) total[c] += tail[c - (n - 8)];
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr int near = 8, far = 16;
 
 template <class Difference>
-LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, std::int64_t k) {
+LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, Index k) {
     if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
     if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
 }
@@ -22,9 +22,9 @@ LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, s
 /// v ← factor·v and a ← 1 for the model of a lane. The average is settled at the same time, z ← z - K v and
 /// K ← 0, which leaves K v - z as it is: as long as old and new scales differ little, the difference loses no
 /// digits.
-void rescale(const DescentBatch &batch, std::int64_t width, int lane, double factor) {
+void rescale(const DescentBatch &batch, Index width, int lane, double factor) {
     Learner &m = batch.learners[lane];
-    for (std::int64_t c = 0; c < batch.n_columns; ++c) {
+    for (Index c = 0; c < batch.n_columns; ++c) {
         double &v = batch.v[c * width + lane];
         if (batch.z) batch.z[c * width + lane] -= m.K * v;
         v *= factor;
@@ -38,7 +38,7 @@ void rescale(const DescentBatch &batch, std::int64_t width, int lane, double fac
 inline bool must_fold(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
 
 /// w = a v becomes w = v.
-inline void fold(const DescentBatch &batch, std::int64_t width, int lane) {
+inline void fold(const DescentBatch &batch, Index width, int lane) {
     rescale(batch, width, lane, batch.learners[lane].a);
 }
 
@@ -65,7 +65,7 @@ void descend(const Storage &rows, const DescentBatch &batch) {
     constexpr bool eager = is_known && asks_for_square(known);
     Learner m = batch.learners[0];
     Difference x(rows, batch);
-    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+    for (Index k = 0; k < batch.n_pairs; ++k) {
         const Algorithm rule = is_known ? known : m.algorithm;
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
@@ -119,7 +119,7 @@ void descend_by_rule(const CsrRows<Value> &rows, const DescentBatch &batch) {
 template <class Difference, class Storage>
 void descend_mixed(const Storage &rows, const DescentBatch &batch) {
     Difference x(rows, batch);
-    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+    for (Index k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
         F64x8 dot = x.template dot<false>(), delta{}, weight{};
@@ -175,7 +175,7 @@ struct HingeLanes {
             Learner &m = batch.learners[lane];
             m.a = a[lane], m.t = t[lane], m.square = square[lane];
             m.K = K[lane], m.total = total[lane], m.loss = loss[lane];
-            m.n_updates = std::int64_t(n_updates[lane]);
+            m.n_updates = Index(n_updates[lane]);
         }
     }
 
@@ -203,7 +203,7 @@ struct HingeLanes {
     bool must_fold() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
 
     static bool any(I64x8 mask) {
-        std::int64_t sum = 0;
+        Index sum = 0;
         for (int lane = 0; lane < lanes; ++lane) sum |= mask[lane];
         return sum != 0;
     }
@@ -213,7 +213,7 @@ template <class Difference, class Storage>
 void descend_hinge(const Storage &rows, const DescentBatch &batch) {
     HingeLanes models(batch);
     Difference x(rows, batch);
-    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+    for (Index k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
         const F64x8 dot = x.template dot<false>(), delta = models.step(dot);

@@ -17,15 +17,15 @@ namespace {
 
 /// All lines that n numbers lie in; the first may begin in the middle of one.
 template <class Value>
-LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
-    constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
-    for (std::int64_t c = 0; c < n; c += line) prefetch_line(row + c);
+LINRANK_INLINE void prefetch_lines(const Value *row, Index n) {
+    constexpr Index line = 64 / Index(sizeof(Value));
+    for (Index c = 0; c < n; c += line) prefetch_line(row + c);
     if (n > 0) prefetch_line(row + n - 1);
 }
 
 /// Σ term(k) over k in [first, last), by four sums: each addition waits for the one before.
 template <class Sum, class Term>
-LINRANK_INLINE Sum sum_by_four(std::int64_t first, std::int64_t last, const Term &term) {
+LINRANK_INLINE Sum sum_by_four(Index first, Index last, const Term &term) {
     Sum sums[4]{};
     for (; first + 4 <= last; first += 4)
         for (int k = 0; k < 4; ++k) sums[k] += term(first + k);
@@ -46,10 +46,10 @@ class DensePairs {
     LINRANK_INLINE void prefetch_far(RowPair) const {}
 
   protected:
-    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+    LINRANK_INLINE const Value *row(Index i) const { return rows_.values + i * rows_.stride; }
 
     const DenseRows<Value> &rows_;
-    std::int64_t n_;
+    Index n_;
 };
 
 /// Of dense rows, for one model.
@@ -71,8 +71,8 @@ class DenseDifference : public DensePairs<Value> {
     template <bool with_square>
     LINRANK_INLINE double dot() {
         F64x8 even{}, odd{}, squares{};
-        std::int64_t c = 0;
-        const auto both = [&](F64x8 &sum, std::int64_t at, F64x8 x) __attribute__((always_inline)) {
+        Index c = 0;
+        const auto both = [&](F64x8 &sum, Index at, F64x8 x) __attribute__((always_inline)) {
             sum += x * load8<double>(v_ + at);
             if constexpr (with_square) squares += x * x;
         };
@@ -88,31 +88,31 @@ class DenseDifference : public DensePairs<Value> {
     LINRANK_INLINE double square() const { return square_; }
 
     LINRANK_INLINE void add(double delta) const {
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
+        each([&](Index c, F64x8 x) __attribute__((always_inline)) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
     }
     /// The same, and returned is by how much ‖v‖² has grown.
     LINRANK_INLINE double add_tracked(double delta, double dot) const {
         F64x8 sum{};
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) {
+        each([&](Index c, F64x8 x) __attribute__((always_inline)) {
             store8(v_ + c, load8<double>(v_ + c) + delta * x);
             sum += x * x;
         });
         return delta * (2 * dot + delta * sum_lanes(sum));
     }
     LINRANK_INLINE void add_to_average(double weight) const {
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
+        each([&](Index c, F64x8 x) __attribute__((always_inline)) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
     }
 
   private:
-    LINRANK_INLINE Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
+    LINRANK_INLINE Vec whole(Index c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
     LINRANK_INLINE Vec tail() const { return load_rest_(winner_ + whole_) - load_rest_(loser_ + whole_); }
     template <class Body>
     LINRANK_INLINE void each(const Body &body) const {
-        for (std::int64_t c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
+        for (Index c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
         if (whole_ < n_) body(whole_, widen(tail()));
     }
 
-    std::int64_t whole_;
+    Index whole_;
     double *v_, *z_;
     LoadFirst load_rest_;  // behind the last columns of a row may be no memory
     const Value *winner_ = nullptr, *loser_ = nullptr;
@@ -128,21 +128,21 @@ class DenseLanesDifference : public DensePairs<Value> {
     DenseLanesDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
         : DensePairs<Value>(rows), v_(batch.v), z_(batch.z), x_(batch.scratch) {}
     ~DenseLanesDifference() {
-        for (std::int64_t c = 0; c < n_; ++c) x_[c] = 0;
+        for (Index c = 0; c < n_; ++c) x_[c] = 0;
     }
 
     LINRANK_INLINE void take(RowPair pair) {
         const Value *winner = row(pair.winner), *loser = row(pair.loser);
-        for (std::int64_t c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
+        for (Index c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
     }
     template <bool with_square>
     LINRANK_INLINE F64x8 dot() const {
-        return sum_by_four<F64x8>(0, n_, [&](std::int64_t c) __attribute__((always_inline)) {
+        return sum_by_four<F64x8>(0, n_, [&](Index c) __attribute__((always_inline)) {
             return x_[c] * load8<double>(v_ + 8 * c);
         });
     }
     LINRANK_INLINE double square() const {
-        return sum_by_four<double>(0, n_, [&](std::int64_t c) __attribute__((always_inline)) { return x_[c] * x_[c]; });
+        return sum_by_four<double>(0, n_, [&](Index c) __attribute__((always_inline)) { return x_[c] * x_[c]; });
     }
     LINRANK_INLINE void add(F64x8 delta) const { add_to(v_, delta); }
     LINRANK_INLINE F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
@@ -153,7 +153,7 @@ class DenseLanesDifference : public DensePairs<Value> {
 
   private:
     LINRANK_INLINE void add_to(double *target, F64x8 delta) const {
-        for (std::int64_t c = 0; c < n_; ++c)
+        for (Index c = 0; c < n_; ++c)
             store8(target + 8 * c, load8<double>(target + 8 * c) + x_[c] * delta);
     }
 
@@ -165,7 +165,7 @@ class DenseLanesDifference : public DensePairs<Value> {
 template <class Storage, class Lanes>
 class SparseDifference {
     using Value = typename Storage::value_type;
-    static constexpr std::int64_t width = sizeof(Lanes) / sizeof(double);
+    static constexpr Index width = sizeof(Lanes) / sizeof(double);
 
   public:
     static constexpr bool is_short = false;
@@ -187,9 +187,9 @@ class SparseDifference {
     /// The difference is spread out for this: of ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩ rounding
     /// would leave something even where the rows are equal, and a step divides by it.
     LINRANK_INLINE double square() const {
-        for (std::int64_t k = winner_.first; k < winner_.last; ++k)
+        for (Index k = winner_.first; k < winner_.last; ++k)
             scratch_[rows_.columns[k]] += double(rows_.values[k]);
-        for (std::int64_t k = loser_.first; k < loser_.last; ++k)
+        for (Index k = loser_.first; k < loser_.last; ++k)
             scratch_[rows_.columns[k]] -= double(rows_.values[k]);
         return take_squares(winner_) + take_squares(loser_);
     }
@@ -204,11 +204,11 @@ class SparseDifference {
 
   private:
     struct Entries {
-        std::int64_t first, last;
+        Index first, last;
     };
-    LINRANK_INLINE Entries entries(std::int64_t i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
+    LINRANK_INLINE Entries entries(Index i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
 
-    LINRANK_INLINE void prefetch_row(std::int64_t i) const {
+    LINRANK_INLINE void prefetch_row(Index i) const {
         const Entries e = entries(i);
         prefetch_lines(rows_.values + e.first, e.last - e.first);
         prefetch_lines(rows_.columns + e.first, e.last - e.first);
@@ -216,22 +216,22 @@ class SparseDifference {
     /// The squares of the scratch in the columns of a row, which are 0 afterwards: none is counted twice.
     LINRANK_INLINE double take_squares(Entries e) const {
         double sum = 0;
-        for (std::int64_t k = e.first; k < e.last; ++k) {
+        for (Index k = e.first; k < e.last; ++k) {
             double &x = scratch_[rows_.columns[k]];
             sum += x * x;
             x = 0;
         }
         return sum;
     }
-    LINRANK_INLINE Lanes weights(std::int64_t k) const { return Memory<Lanes>::load(v_ + width * rows_.columns[k]); }
+    LINRANK_INLINE Lanes weights(Index k) const { return Memory<Lanes>::load(v_ + width * rows_.columns[k]); }
 
     LINRANK_INLINE Lanes dot(Entries e) const {
-        return sum_by_four<Lanes>(e.first, e.last, [&](std::int64_t k) __attribute__((always_inline)) {
+        return sum_by_four<Lanes>(e.first, e.last, [&](Index k) __attribute__((always_inline)) {
             return double(rows_.values[k]) * weights(k);
         });
     }
     LINRANK_INLINE void add_to(double *target, Entries e, Lanes delta) const {
-        for (std::int64_t k = e.first; k < e.last; ++k) {
+        for (Index k = e.first; k < e.last; ++k) {
             double *p = target + width * rows_.columns[k];
             Memory<Lanes>::store(p, Memory<Lanes>::load(p) + double(rows_.values[k]) * delta);
         }
@@ -239,7 +239,7 @@ class SparseDifference {
     /// Columns of a row differ, so what an entry adds to ‖v‖² does not depend on the others.
     LINRANK_INLINE Lanes add_measured(Entries e, Lanes delta) const {
         Lanes grown{};
-        for (std::int64_t k = e.first; k < e.last; ++k) {
+        for (Index k = e.first; k < e.last; ++k) {
             double *p = v_ + width * rows_.columns[k];
             const Lanes before = Memory<Lanes>::load(p), step = double(rows_.values[k]) * delta;
             Memory<Lanes>::store(p, before + step);

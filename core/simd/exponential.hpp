@@ -1,8 +1,6 @@
 #pragma once
 #include "simd.hpp"
 
-#include <limits>
-
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
@@ -41,8 +39,8 @@ constexpr int width = int(sizeof(Numbers) / sizeof(double));
     return x < -700.0 ? Numbers{} : x > 709.4 ? Numbers{} + std::numeric_limits<double>::infinity() : value;
 }
 
-void exp_vector(std::int64_t n, double *x) {
-    std::int64_t i = 0;
+void exp_vector(Index n, double *x) {
+    Index i = 0;
     for (; i + width <= n; i += width)
         Memory<Numbers>::store(x + i, exponential(Memory<Numbers>::load(x + i)));
     if (i == n) return;

@@ -52,7 +52,7 @@ struct Losses {
 /// Calls body(load, j) for the others: `load(p)` is p[j], or the eight from there on.
 template <class Body>
 inline void for_each_pair(const SwapRow &row, const SwapRows &others, const Body &body) {
-    std::int64_t j = 0;
+    Index j = 0;
     for (; j + 8 <= others.n; j += 8)
         body(Pairs<F64x8>(row, load8<double>(others.z + j), load8<double>(others.gain + j),
                           load8<double>(others.second + j),
@@ -74,7 +74,7 @@ struct Total {
 template <PairLoss::Kind kind>
 void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
     Total value, slacks, inner, violations, curvature, all, slope, own;
-    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
+    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, Index j) {
         const Losses<V, kind> loss(pairs.slack, epsilon);
         const V weight = pairs.weight(), step = pairs.signed_weight * loss.slope;
         Memory<V>::store(gradient + j, Memory<V>::load(gradient + j) + step);
@@ -101,7 +101,7 @@ template <PairLoss::Kind kind>
 double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows &others, double v, const double *with,
                 double *out) {
     Total own;
-    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
+    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, Index j) {
         const V bent = pairs.weight() * Losses<V, kind>(pairs.slack, epsilon).curvature;
         const V step = bent * (v - Memory<V>::load(with + j));
         own += step;
@@ -112,7 +112,7 @@ double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows
 
 template <PairLoss::Kind kind>
 void curvatures(double epsilon, const SwapRow &row, const SwapRows &others, double *out) {
-    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
+    for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, Index j) {
         Memory<V>::store(out + j, pairs.weight() * Losses<V, kind>(pairs.slack, epsilon).curvature);
     });
 }

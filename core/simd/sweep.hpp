@@ -46,13 +46,13 @@ inline void insert_path(const RadixTree &layout, double *tree, const double (&ma
 /// The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node whose digit
 /// lies beyond (or short of) the leaf's own: a lookup adds one number per depth.
 template <bool is_above, int depth, bool is_band>
-void sweep(const Windows &q, const double *v, std::int64_t first, std::int64_t last, double *tree, double sign,
+void sweep(const Windows &q, const double *v, Index first, Index last, double *tree, double sign,
            double *sums) {
     const RadixTree layout(q.n_levels);
     const auto &masks = is_above ? digit_masks.beyond : digit_masks.short_of;
-    walk_windows<is_above>(q, is_band, first, last, [&](std::int64_t e, double s) __attribute__((always_inline)) {
+    walk_windows<is_above>(q, is_band, first, last, [&](Index e, double s) __attribute__((always_inline)) {
         insert_path<depth>(layout, tree, masks, q.level[e], s * v[e]);
-    }, [&](std::int64_t t) __attribute__((always_inline)) {
+    }, [&](Index t) __attribute__((always_inline)) {
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
@@ -74,11 +74,11 @@ void with_depth(int wanted, const Work &work) {
 // In a band the same differences at the inner ends are taken off; table[n] cancels.
 template <int n_vectors, bool is_band>
 void sums_by_table(const Windows &q, const double *v, double *above, double *below, double *table) {
-    constexpr std::int64_t width = 8 * n_vectors;
-    const std::int64_t n = q.n;
+    constexpr Index width = 8 * n_vectors;
+    const Index n = q.n;
     F64x8 running[n_vectors] = {};
     for (int k = 0; k < n_vectors; ++k) store8(table + 8 * k, running[k]);
-    for (std::int64_t t = 0; t < n; ++t) {
+    for (Index t = 0; t < n; ++t) {
         const F64x8 counts = load8<double>(indicator.at[q.level[t]]);
         for (int k = 0; k < n_vectors; ++k) {
             running[k] += counts * v[k * n + q.order[t]];
@@ -86,7 +86,7 @@ void sums_by_table(const Windows &q, const double *v, double *above, double *bel
         }
     }
     const double *all = table + width * n;
-    for (std::int64_t t = 0; t < n; ++t) {
+    for (Index t = 0; t < n; ++t) {
         const std::int32_t level = q.level[t], i = q.order[t];
         const double *upto = table + width * q.upto[t], *from = table + width * q.from[t];
         const double *end = is_band ? table + width * q.from_inner[t] : all;
@@ -105,7 +105,7 @@ void sums_by_table(const Windows &q, const double *v, double *above, double *bel
 /// A radix-16 tree over places: prefix(x) = Σ of what was inserted at places below x.
 template <int depth>
 struct PlaceTree {
-    std::int64_t start[depth];
+    Index start[depth];
     double *slots;
 
     void insert(std::int32_t place, double v) {
@@ -126,24 +126,24 @@ struct PlaceTree {
 // Insertions and lookups alternate in a pattern that no score changes, so nothing is mispredicted.
 template <int n_vectors, int depth, bool is_band>
 void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
-    const std::int64_t n = q.n;
+    const Index n = q.n;
     const RadixTree layout(n + 1);
     PlaceTree<depth> tree[n_vectors];
     double total[n_vectors] = {};
     double *prefix = scratch;  // S
     double *slots = scratch + n_vectors * (n + 1);
-    for (std::int64_t c = 0; c < n_vectors * layout.size; ++c) slots[c] = 0.0;
+    for (Index c = 0; c < n_vectors * layout.size; ++c) slots[c] = 0.0;
     for (int k = 0; k < n_vectors; ++k) {
         for (int d = 0; d < depth; ++d) tree[k].start[d] = layout.start[d];
         tree[k].slots = slots + k * layout.size;
         double running = 0;
-        for (std::int64_t t = 0; t < n; ++t) {
+        for (Index t = 0; t < n; ++t) {
             prefix[k * (n + 1) + t] = running;
             running += v[k * n + q.order[t]];
         }
         prefix[k * (n + 1) + n] = running;
     }
-    for (std::int64_t first = 0, last; first < n; first = last) {
+    for (Index first = 0, last; first < n; first = last) {
         const std::int32_t level = q.level[q.place[q.by_level[first]]];
         last = first;
         do {
@@ -153,14 +153,14 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
                 below[k * n + i] = upper - tree[k].prefix(from);
             }
         } while (++last < n && q.level[q.place[q.by_level[last]]] == level);
-        for (std::int64_t m = first; m < last; ++m) {
+        for (Index m = first; m < last; ++m) {
             const std::int32_t i = q.by_level[m];
             for (int k = 0; k < n_vectors; ++k) {
                 tree[k].insert(q.place[i], v[k * n + i]);
                 total[k] += v[k * n + i];
             }
         }
-        for (std::int64_t m = first; m < last; ++m) {
+        for (Index m = first; m < last; ++m) {
             const std::int32_t i = q.by_level[m], upto = q.upto[q.place[i]];
             for (int k = 0; k < n_vectors; ++k) {
                 const double *all = prefix + k * (n + 1);
@@ -183,14 +183,14 @@ void prefix_table(const Windows &q, const double *v, double *above, double *belo
 
 template <int n_vectors>
 void ranked_sums(const Windows &q, const double *v, double *above, double *below, double *scratch) {
-    with_depth<4>(RadixTree(std::int64_t(q.n) + 1).depth, [&]<int depth>() {
+    with_depth<4>(RadixTree(Index(q.n) + 1).depth, [&]<int depth>() {
         (q.upto_inner ? sums_by_rank<n_vectors, depth, true>
                       : sums_by_rank<n_vectors, depth, false>)(q, v, above, below, scratch);
     });
 }
 
 template <bool is_above>
-void radix_sums(const Windows &q, const double *v, std::int64_t first, std::int64_t last, double *tree, double sign,
+void radix_sums(const Windows &q, const double *v, Index first, Index last, double *tree, double sign,
                 double *sums) {
     with_depth<8>(RadixTree(q.n_levels).depth, [&]<int depth>() {
         (q.upto_inner ? sweep<is_above, depth, true> : sweep<is_above, depth, false>)(q, v, first, last, tree, sign,

@@ -14,7 +14,7 @@ namespace linrank::LINRANK_ISA {
 
 template <class Value>
 void add_columns(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums);
-double dot_twice(std::int64_t n, const double *x, const double *y);
+double dot_twice(Index n, const double *x, const double *y);
 
 namespace {
 

@@ -26,12 +26,11 @@ inline Part load_part(const double *p) { return Memory<Part>::load(p); }
 
 /// n_parts vectors of b, `gap` apart from each other, against some rows of a.
 template <int n_parts, class Add>
-[[gnu::always_inline]] inline void fill_block(std::int64_t n_columns, const double *a,
-                                              const double *b, std::int64_t gap, double factor,
-                                              double term, double *out, std::int64_t stride,
-                                              const Add &add) {
+[[gnu::always_inline]] inline void fill_block(Index n_columns, const double *a, const double *b,
+                                              Index gap, double factor, double term, double *out,
+                                              Index stride, const Add &add) {
     Part sums[n_rows_held * n_parts]{};
-    for (std::int64_t c = 0; c < n_columns; ++c)
+    for (Index c = 0; c < n_columns; ++c)
 #pragma GCC unroll 8
         for (int k = 0; k < n_parts; ++k) {
             const Part y = load_part(b + 8 * c + k * gap);
@@ -48,26 +47,25 @@ template <int n_parts, class Add>
 }
 
 template <class Add>
-[[gnu::always_inline]] inline void fill_panels(std::int64_t n_columns, std::int64_t n_panels,
-                                               const double *a, const double *b, double factor,
-                                               double term, double *out, std::int64_t stride,
-                                               const Add &add) {
+[[gnu::always_inline]] inline void fill_panels(Index n_columns, Index n_panels, const double *a,
+                                               const double *b, double factor, double term,
+                                               double *out, Index stride, const Add &add) {
     // Parts of one panel lie side by side; where a part is a panel, the next one is a panel further.
-    const std::int64_t gap = part_width == 8 ? 8 * n_columns : part_width;
-    const auto fill = [&]<int n_parts>(std::int64_t part) __attribute__((always_inline)) {
+    const Index gap = part_width == 8 ? 8 * n_columns : part_width;
+    const auto fill = [&]<int n_parts>(Index part) __attribute__((always_inline)) {
         const double *from = b + part * part_width / 8 * 8 * n_columns + part * part_width % 8;
         for (int r = 0; r < 8; r += n_rows_held)
             fill_block<n_parts>(n_columns, a + r, from, gap, factor, term,
                                 out + r * stride + part * part_width, stride, add);
     };
-    const std::int64_t n = n_panels * 8 / part_width;
-    std::int64_t part = 0;
+    const Index n = n_panels * 8 / part_width;
+    Index part = 0;
     for (; part + n_parts_held <= n; part += n_parts_held) fill.template operator()<n_parts_held>(part);
     for (; part < n; ++part) fill.template operator()<1>(part);
 }
 
-void panel_distances(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
-                     double factor, double *out, std::int64_t stride) {
+void panel_distances(Index n_columns, Index n_panels, const double *a, const double *b,
+                     double factor, double *out, Index stride) {
     fill_panels(n_columns, n_panels, a, b, factor, 0.0, out, stride,
                 [](Part sum, double x, Part y) __attribute__((always_inline)) {
                     const Part difference = x - y;
@@ -75,16 +73,16 @@ void panel_distances(std::int64_t n_columns, std::int64_t n_panels, const double
                 });
 }
 
-void panel_products(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
-                    double factor, double term, double *out, std::int64_t stride) {
+void panel_products(Index n_columns, Index n_panels, const double *a, const double *b,
+                    double factor, double term, double *out, Index stride) {
     fill_panels(n_columns, n_panels, a, b, factor, term, out, stride,
                 [](Part sum, double x, Part y) __attribute__((always_inline)) {
                     return sum + x * y;
                 });
 }
 
-void power_vector(std::int64_t n, int degree, double *x) {
-    for (std::int64_t i = 0; i < n; i += part_width) {
+void power_vector(Index n, int degree, double *x) {
+    for (Index i = 0; i < n; i += part_width) {
         Part square = load_part(x + i), power = Part{} + 1.0;
         for (int left = degree; left > 0; left >>= 1) {
             if (left & 1) power = power * square;
@@ -98,11 +96,11 @@ void power_vector(std::int64_t n, int degree, double *x) {
 constexpr int n_rows_summed = part_width == 8 && n_parts_held == 2 ? 8 : 4;
 
 template <int n_rows>
-[[gnu::always_inline]] inline void add_symmetric_rows(std::int64_t n, const double *q, std::int64_t stride,
+[[gnu::always_inline]] inline void add_symmetric_rows(Index n, const double *q, Index stride,
                                             const double *u, const double *v, double *sums,
                                             double *total) {
     Part s[n_rows]{};
-    std::int64_t j = 0;
+    Index j = 0;
     for (; j + part_width <= n; j += part_width) {
         const Part x = load_part(v + j);
         Part sum = load_part(total + j);
@@ -117,7 +115,7 @@ template <int n_rows>
     for (int r = 0; r < n_rows; ++r) {
         double rest = 0;
         for (int k = 0; k < part_width; ++k) rest += s[r][k];
-        for (std::int64_t k = j; k < n; ++k) {
+        for (Index k = j; k < n; ++k) {
             rest += q[r * stride + k] * v[k];
             total[k] += u[r] * q[r * stride + k];
         }
@@ -125,9 +123,9 @@ template <int n_rows>
     }
 }
 
-void add_symmetric(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
+void add_symmetric(Index n_rows, Index n, const double *q, Index stride,
                    const double *u, const double *v, double *sums, double *total) {
-    std::int64_t r = 0;
+    Index r = 0;
     for (; r + n_rows_summed <= n_rows; r += n_rows_summed)
         add_symmetric_rows<n_rows_summed>(n, q + r * stride, stride, u + r, v, sums + r, total);
     for (; r < n_rows; ++r) add_symmetric_rows<1>(n, q + r * stride, stride, u + r, v, sums + r, total);

@@ -1,7 +1,6 @@
 // Vectors of eight lanes in the compiler's own notation: lowered to whatever the target has.
 #pragma once
-#include <cstdint>
-#include <type_traits>
+#include "basics.hpp"
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif

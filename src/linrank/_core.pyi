@@ -1,7 +1,6 @@
 """The C++ core of linrank."""
 
 from collections.abc import Sequence
-import enum
 from typing import Annotated, overload
 
 import numpy
@@ -12,7 +11,7 @@ class Rows:
     """A view of a row-major matrix, dense or CSR."""
 
     @property
-    def shape(self) -> tuple: ...
+    def shape(self) -> tuple[int, int]: ...
 
 @overload
 def dense_rows(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)]) -> Rows: ...
@@ -27,6 +26,15 @@ def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order
 def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int, n_checked: int = 0) -> Rows:
     """
     n_checked: rows at the start that an earlier view has checked, and nobody has changed.
+    """
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]:
+    """
+    Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, and whether any is infinite.
     """
 
 def first_non_finite(rows: Rows, n_threads: int = 1) -> tuple[int, int] | None:
@@ -46,15 +54,6 @@ def find_strays(rows: Rows, floor: Annotated[NDArray[numpy.float64], dict(shape=
 def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
     """
     The stored entries, each divided by the range of its column within its query.
-    """
-
-@overload
-def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
-
-@overload
-def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]:
-    """
-    Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, and whether any is infinite.
     """
 
 def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
@@ -100,13 +99,13 @@ class Piece:
         """Largest feature index, -1 without entries."""
 
     @property
+    def n_bytes(self) -> int: ...
+
+    @property
     def has_weight(self) -> bool: ...
 
     @property
     def n_comment_bytes(self) -> int: ...
-
-    @property
-    def n_bytes(self) -> int: ...
 
     @property
     def highest_place(self) -> tuple[int, int]: ...
@@ -218,10 +217,10 @@ def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), 
 def gradient(rows: Rows, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Transposed X times r, r by position."""
 
-def longest_sums(rows: Rows) -> tuple:
+def longest_sums(rows: Rows) -> tuple[int, int]:
     """Terms of the longest sums that scores, and slopes in w, are made of."""
 
-def cholesky_factor(matrix: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int) -> object:
+def cholesky_factor(matrix: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
     """The factor, or None if not positive definite."""
 
 def cholesky_solve(factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
@@ -519,7 +518,7 @@ def columns(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,
 class Coordinates:
     """The domination loss, ready to move along columns."""
 
-    def sweep(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float, curvature: str) -> tuple: ...
+    def sweep(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float, curvature: str) -> tuple[float, int]: ...
 
     def measure(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: str, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
 
@@ -589,13 +588,7 @@ class Rectangles:
     def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
         """Where each rectangle begins, and the end."""
 
-    @property
-    def row_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
-
-    @property
-    def column_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
-
-    def loss(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple:
+    def loss(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[float, float, Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
         """
         (value, curvature, gradient by position) of the loss that is a maximum over alpha.
         """
@@ -646,13 +639,13 @@ class PairSampler:
 def cell_sampler(rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], winner_first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_winners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], loser_first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_losers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, restarts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> PairSampler:
     """A cell by weight, its winner and its loser from two ranges of rows."""
 
-def level_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> PairSampler:
+def level_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> PairSampler:
     """P(i, j) proportional to c_q u_i u_j."""
 
-def query_level_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PairSampler:
+def query_level_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> PairSampler:
     """A query by weight, two of its levels, a row of each."""
 
-def rejection_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], keep: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> PairSampler:
+def rejection_sampler(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> PairSampler:
     """Two rows until they make a pair."""
 
 class Descent:
@@ -682,7 +675,7 @@ class Descent:
 
     def grow(self, n_columns: int) -> None: ...
 
-    def kept(self, model: int) -> tuple:
+    def kept(self, model: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
         """(scalars, v, z) of a model, for `restore`."""
 
     def restore(self, model: int, learner: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
@@ -729,61 +722,15 @@ class StreamIndex:
     def state(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int]:
         """(ids, labels, sizes, recency, n_forgotten), without gaps only."""
 
-    @staticmethod
-    def restore(rows_per_level: int, rows_per_query: int, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], recency: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_forgotten: int) -> StreamIndex: ...
-
-class Ties(enum.Enum):
-    """Who comes first among equal scores."""
-
-    stable = 0
-
-    average = 1
-
-    pessimistic = 2
-
-    docid = 3
-
-class Gain(enum.Enum):
-    exponential = 0
-
-    linear = 1
-
-class Discount(enum.Enum):
-    standard = 0
-
-    letor = 1
-
-class Kind(enum.Enum):
-    """The measures of one query."""
-
-    ndcg = 0
-
-    mean_ndcg = 1
-
-    average_precision = 2
-
-    precision = 3
-
-    recall = 4
-
-    reciprocal_rank = 5
-
-    err = 6
-
-    auc = 7
-
-    rbp = 8
-
-    success = 9
-
-    kendall_tau = 10
+    def restore(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], recency: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_forgotten: int) -> None:
+        """What `state` told of another."""
 
 class Measure:
     """A measure with every convention decided."""
 
-    def __init__(self, *, kind: Kind, k: int, gain: Gain, discount: Discount, relevant_from: float, y_max: float, empty: float, short_is_zero: bool, reachable: bool, step_precision: bool, persistence: float) -> None: ...
+    def __init__(self, kind: str, k: int, gain: str, discount: str, relevant_from: float, y_max: float, empty: float, short_is_zero: bool, reachable: bool, step_precision: bool, persistence: float) -> None: ...
 
-def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], docid: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_ranked: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, measures: Sequence[Measure], ties: Ties, with_pairs: bool, with_rows: bool, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], docid: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_ranked: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, measures: Sequence[Measure], ties: str, with_pairs: bool, with_rows: bool, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
     (values by measure and query, means, pair counts, row counts by query), each flat.
     """

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 import linrank.cli.main as cli
 from linrank.data.synthetic import make_sample
 from linrank.io.store.store import Store
+from linrank.system.durable import replacing
 
+MARK = ".linrank-demo"  # the file in a folder that the demo made
 COMMANDS = (
     "inspect {}/train",
     "tune {}/train --Cs 4^-6:4^2:4 -o {}/model.json",
@@ -35,8 +37,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: str = parser.parse_args(argv).folder
     if os.path.exists(folder) and not os.path.isdir(folder):
         parser.error(f"{folder} is a file; name a folder for the model and the report")
-    sample = make_sample()
+    mark = os.path.join(folder, MARK)
+    if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(mark):
+        parser.error(f"{folder} has other files in it; name a new folder, or one of the demo")
     os.makedirs(folder, exist_ok=True)
+    with replacing(mark):
+        pass
+    sample = make_sample()
     for name in ("train", "test"):
         data = sample[name].fill("zero")  # a product without reviews has no rating
         Store.of(os.path.join(folder, name), data, overwrite=True)

@@ -11,10 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS
-from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
-from linrank.data.queries import Queries
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset, Preferences, Queries
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.system.resources import PickledFields, cached_property, check_fits
 
@@ -46,16 +43,8 @@ class Pairs(PickledFields):
     @cached_property
     def problem(self) -> _core.PairProblem:
         """The same for the core; its arrays are shared."""
-        queries = self.queries
-        return _core.pair_problem(
-            queries.offsets,
-            queries.levels,
-            queries.n_levels,
-            self.row_weight,
-            self.query_weight,
-            self.gain,
-            self.adjacent,
-        )
+        weights = self.row_weight, self.query_weight, self.gain
+        return _core.pair_problem(*self.queries.ranked, *weights, self.adjacent)
 
     @cached_property
     def n_pairs(self) -> int:
@@ -184,6 +173,11 @@ def no_pairs_message(queries: Queries) -> str:
         return (
             f"all {queries.n_rows} rows have the same label, so no pair can be formed; "
             "check the labels"
+        )
+    if 0 < queries.n_queries == queries.n_rows:
+        return (
+            f"each of the {queries.n_queries} query ids occurs once, so no row can be compared "
+            "with another; check that qid is not a row id"
         )
     return (
         f"none of the {queries.n_queries} queries has two different labels; "
@@ -332,12 +326,13 @@ def without(taken: Array, numbers: Array) -> Array:
     return numbers + np.searchsorted(gaps, numbers, side="right")
 
 
+Count = int | str  # a number of pairs, or "auto"
 Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
 
 _BYTES_OF_A_PAIR = 96  # its rows and weight, here and in the loss, and what finding it takes
 
 
-def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+def closest(y: Any, qid: Any = None, n: Count = "auto", *, seed: int = 0) -> Preferences:
     """The ``n`` pairs of a query whose labels are closest, in order of closeness.
 
     The closeness of a pair (i above j) is the difference r of the dense ranks of its labels within
@@ -370,7 +365,7 @@ def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) ->
     return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).list_pairs()
 
 
-def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+def random(y: Any, qid: Any = None, n: Count = "auto", *, seed: int = 0) -> Preferences:
     """``n`` different pairs of all; every set of ``n`` pairs has the same chance.
 
     The pairs of all queries are numbered, not listed: memory is that of the ``n`` pairs.
@@ -402,12 +397,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
 
 
 def pruned(
-    y: Any,
-    qid: Any = None,
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    *,
-    seed: int = 0,
+    y: Any, qid: Any = None, n_closest: Count = "auto", n_random: Count = "auto", *, seed: int = 0
 ) -> Preferences:
     """The ``n_closest`` closest pairs, then ``n_random`` of all others drawn uniformly.
 
@@ -559,8 +549,8 @@ def select_pairs(
     data: Dataset,
     *,
     pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
+    n_closest: Count = "auto",
+    n_random: Count = "auto",
     seed: int = 0,
     pair_weighting: str = "uniform",
     query_weight: Array | None = None,
@@ -599,7 +589,15 @@ def select_pairs(
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
     every = _pairs_of_labels(data, pair_weighting)
-    swept, listed = _select(every, pairs, n_closest, n_random, seed)
+    swept: Pairs | None = replace(every, adjacent=pairs == "adjacent")
+    listed: Preferences | None = None
+    if pairs in SELECTED_PAIRS:
+        selection = _selection(queries, pairs, n_closest, n_random, seed)
+        is_split = selection.n_closest == selection.n_adjacent  # what is closest can be swept
+        if not selection.is_all:
+            swept = replace(every, adjacent=True) if is_split else None
+            if selection.n_random or not is_split:
+                listed = weigh_as(every, selection.list_pairs(only_random=is_split))
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
         total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query
@@ -618,10 +616,7 @@ def select_pairs(
 
 
 def chosen_sizes(
-    queries: Queries,
-    pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
+    queries: Queries, pairs: str = "all", n_closest: Count = "auto", n_random: Count = "auto"
 ) -> dict[str, int]:
     """How many pairs `select_pairs` takes, ``n_pairs``, and how many of each kind; finds none.
 
@@ -637,23 +632,8 @@ def chosen_sizes(
     return {"n_closest": found.n_closest, **drawn, "n_pairs": found.n_chosen}
 
 
-def _select(
-    every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
-) -> tuple[Pairs | None, Preferences | None]:
-    """The two parts of `select_pairs` without the factors of the queries."""
-    if pairs not in SELECTED_PAIRS:
-        return replace(every, adjacent=pairs == "adjacent"), None
-    selection = _selection(every.queries, pairs, n_closest, n_random, seed)
-    if selection.is_all:
-        return every, None
-    if selection.n_closest != selection.n_adjacent:
-        return None, weigh_as(every, selection.list_pairs())
-    others = weigh_as(every, selection.list_pairs(only_random=True)) if selection.n_random else None
-    return replace(every, adjacent=True), others
-
-
 def _selection(
-    queries: Queries, pairs: str, n_closest: int | str, n_random: int | str, seed: int = 0
+    queries: Queries, pairs: str, n_closest: Count, n_random: Count, seed: int = 0
 ) -> Selection:
     """What is chosen where ``pairs`` is closest or pruned."""
     drawn = ("n_random", n_random) if pairs == "pruned" else None

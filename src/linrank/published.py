@@ -15,27 +15,15 @@ import numpy as np
 
 from linrank import _core
 from linrank._core import dot
-from linrank.choices import COUNTED, COUNTINGS, SELECTED_PAIRS
-from linrank.data.dataset import Dataset, as_sparse
-from linrank.data.rows import Array, CsrRows, Rows
+from linrank.choices import COUNTED, SELECTED_PAIRS
+from linrank.choices import COUNTINGS as COUNTINGS  # a public name here
+from linrank.data import Array, CsrRows, Dataset, Rows, as_sparse
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Errors, HingeKind, PairLoss, SquaredHingeKind
 from linrank.objective import Sum
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Recorder, Result
 from linrank.system.resources import cached_property, check_fits
-
-__all__ = [
-    "COUNTINGS",
-    "Counted",
-    "ExplicitPairs",
-    "FactorizedByPairs",
-    "PublishedRankSVM",  # noqa: F822 (by __getattr__)
-    "TreeHinge",
-    "factorize_by_pairs",
-    "published_loss",
-    "tron",
-]
 
 
 def __getattr__(name: str) -> Any:

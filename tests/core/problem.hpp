@@ -16,7 +16,7 @@ struct Problem {
     bool adjacent = false;
 
     linrank::PairProblem view() const {
-        return {offsets, levels, n_levels, u, c, by_level, gain, adjacent};
+        return {{offsets, levels, n_levels, u, c}, by_level, gain, adjacent};
     }
     /// Gains that grow with the level, some of them negative.
     void add_gains() {

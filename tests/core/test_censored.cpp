@@ -56,7 +56,7 @@ int main() {
         const Case c = draw_case(rng);
         for (const double tolerance : {0.0, 0.25, 0.3, 100.0}) {
             const CensoredCounts got = censored_concordance(
-                c.offsets, {c.event.get(), c.time.size()}, c.time, c.risk, tolerance);
+                c.offsets, {{c.event.get(), c.time.size()}, c.time, c.risk, tolerance});
             const CensoredCounts truth = by_definition(c, tolerance);
             CHECK(got.concordant == truth.concordant);
             CHECK(got.discordant == truth.discordant);

@@ -77,10 +77,10 @@ void test_columns(const Problem<Value> &p, const ColumnScan &got, std::span<cons
         for (std::int64_t i = 0; i < p.n_rows; ++i)
             if (!std::isnan(p.at(i, j)) && total > 0.0)
                 variance += u(i) * (p.at(i, j) - mean) * (p.at(i, j) - mean) / total;
-        check(got.n_nonzero[j] == n_nonzero && got.n_missing[j] == n_missing, "counts");
-        check(near(got.mean[j], mean) && near(got.variance[j], variance), "moments");
-        check(got.low[j] == low && got.high[j] == high, "range");
-        check(near(got.norms[j], std::sqrt(squares)) && got.largest[j] == largest, "sizes");
+        check(got.columns[j].n_nonzero == n_nonzero && got.columns[j].n_missing == n_missing, "counts");
+        check(near(got.columns[j].mean, mean) && near(got.columns[j].variance, variance), "moments");
+        check(got.columns[j].low == low && got.columns[j].high == high, "range");
+        check(near(got.columns[j].norm, std::sqrt(squares)) && got.columns[j].largest == largest, "sizes");
     }
 }
 
@@ -98,8 +98,10 @@ void test_scan(const Problem<Value> &p) {
         for (const Rows &rows : p.storages()) {
             const ColumnScan one = scan_columns(rows, weight, 1), three = scan_columns(rows, weight, 3);
             test_columns(p, one, weight);
-            check(one.mean == three.mean && one.variance == three.variance && one.norms == three.norms,
-                  "threads do not change a bit");
+            for (std::size_t j = 0; j < one.columns.size(); ++j) {
+                const ColumnFacts &a = one.columns[j], &b = three.columns[j];
+                check(a.mean == b.mean && a.variance == b.variance && a.norm == b.norm, "threads do not change a bit");
+            }
             check(one.checksum == (rows.index() > 1 ? of_csr : of_dense), "checksum");
             check(one.checksum == three.checksum, "checksum on three threads");
         }
@@ -110,7 +112,7 @@ void test_strays(const Problem<Value> &p) {
     const std::vector<double> floor(p.n_columns, 0.3), ceiling(p.n_columns, 1.5);
     for (const Rows &rows : p.storages())
         for (const int n_threads : {1, 3}) {
-            const ColumnStrays got = find_strays(rows, floor, ceiling, n_threads);
+            const std::vector<ColumnStrays> got = find_strays(rows, floor, ceiling, n_threads);
             for (std::int64_t j = 0; j < p.n_columns; ++j) {
                 std::int64_t n_outside = 0, worst_row = -1, first_missing = -1;
                 double excess = 0, worst = 0;
@@ -122,8 +124,8 @@ void test_strays(const Problem<Value> &p) {
                     if (beyond > excess) excess = beyond, worst = x, worst_row = i;
                 }
                 if (rows.index() > 1 && excess > 0.0 && worst == 0.0) worst_row = -1;  // of a zero left out
-                check(got.n_outside[j] == n_outside && got.first_missing[j] == first_missing, "strays");
-                check(got.excess[j] == excess && got.worst[j] == worst && got.worst_row[j] == worst_row,
+                check(got[j].n_outside == n_outside && got[j].first_missing == first_missing, "strays");
+                check(got[j].excess == excess && got[j].worst == worst && got[j].worst_row == worst_row,
                       "the worst of them");
             }
         }

@@ -29,7 +29,7 @@ void check_products(const Rows &rows, const std::vector<double> &values, Rng &rn
     std::vector<std::int64_t> wanted;
     for (std::int64_t c = 0; c < m; c += 1 + draw(rng, 0, 1)) wanted.push_back(c);
     for (const int n_threads : {1, 3}) {
-        const Columns columns = columns_of(rows, order, n_threads);
+        const Columns columns = columns_of({rows, order}, n_threads);
         CHECK(n_rows(columns) == n && n_columns(columns) == m);
         const std::vector<double> found = column_products(columns, wanted, r, n_threads);
         CHECK(found.size() == wanted.size());

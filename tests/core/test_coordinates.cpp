@@ -46,7 +46,7 @@ struct Matrix {
         for (double &x : values)
             if (draw(rng, 0, 2) == 0) x = 0.0;
     }
-    Columns dense() const { return columns_of(Rows(DenseRows<double>{values.data(), m, n, m}), {}, 2); }
+    Columns dense() const { return columns_of({DenseRows<double>{values.data(), m, n, m}}, 2); }
     Columns sparse() const {
         std::vector<std::int32_t> columns;
         std::vector<std::int64_t> offsets{0};
@@ -58,8 +58,7 @@ struct Matrix {
             }
             offsets.push_back(std::int64_t(kept.size()));
         }
-        return columns_of(Rows(CsrRows<double>{kept.data(), columns.data(), offsets.data(), n, m}),
-                          {}, 1);
+        return columns_of({CsrRows<double>{kept.data(), columns.data(), offsets.data(), n, m}}, 1);
     }
     std::vector<double> scores(const std::vector<double> &w) const {
         std::vector<double> z(std::size_t(n), 0.0);
@@ -83,7 +82,8 @@ void check_descent(Rng &rng) {
     std::iota(features.begin(), features.end(), 0);
     std::vector<double> found[2];
     for (const bool is_sparse : {false, true}) {
-        Coordinates state(std::make_shared<const Columns>(is_sparse ? X.sparse() : X.dense()), layering, {});
+        const Columns columns = is_sparse ? X.sparse() : X.dense();
+        Coordinates state(columns, *layering, {});
         std::vector<double> w(std::size_t(X.m), 0.0);
         double before = objective(*layering, X, w);
         for (int sweep = 0; sweep < 8; ++sweep) {
@@ -160,7 +160,8 @@ void check_promises(Rng &rng) {
     const auto layering = draw_extreme_layers(rng);
     const Layering &l = *layering;
     const Matrix X = draw_extreme_matrix(rng, l.n_rows());
-    Coordinates state(std::make_shared<const Columns>(draw(rng, 0, 1) ? X.sparse() : X.dense()), layering, {});
+    const Columns columns = draw(rng, 0, 1) ? X.sparse() : X.dense();
+    Coordinates state(columns, *layering, {});
     const Penalty penalty = std::vector{Penalty::none, Penalty::l1, Penalty::l2}[std::size_t(draw(rng, 0, 2))];
     const double alpha = std::pow(10.0, double(draw(rng, -6, 2)));
     std::vector<double> w(std::size_t(X.m), 0.0);

@@ -62,10 +62,10 @@ void test_products(const Problem &p, const std::vector<std::int64_t> &order, int
     const std::int64_t width = curves.size(), n = order.empty() ? p.n_rows : std::int64_t(order.size());
     std::vector<std::uint8_t> pieces(std::size_t(p.n_rows * width));
     find_pieces(p.rows(), curves, pieces.data(), n_threads);
-    std::vector<double> z(std::size_t(n), 7.0), sums(2 * p.values.size() + p.feature.size(), 7.0);
-    sum_pieces(p.rows(), order, curves, pieces.data(), p.lines, z, n_threads);
+    const Positions x{p.rows(), order};
+    const auto z = sum_pieces(x, curves, pieces.data(), p.lines, n_threads);
     const std::span<const double> r(p.r.data(), std::size_t(n));
-    add_pieces(p.rows(), order, curves, pieces.data(), r, sums, n_threads);
+    const auto sums = add_pieces(x, curves, pieces.data(), r, n_threads);
 
     std::vector<double> wanted(sums.size(), 0.0);
     for (std::int64_t t = 0; t < n; ++t) {
@@ -85,9 +85,8 @@ void test_products(const Problem &p, const std::vector<std::int64_t> &order, int
     }
     for (std::size_t k = 0; k < sums.size(); ++k) check(close(sums[k], wanted[k], 1e-9), "sum of a piece");
 
-    std::vector<double> again(sums.size()), same(z.size());
-    add_pieces(p.rows(), order, curves, pieces.data(), r, again, 1);
-    sum_pieces(p.rows(), order, curves, pieces.data(), p.lines, same, 1);
+    const auto again = add_pieces(x, curves, pieces.data(), r, 1);
+    const auto same = sum_pieces(x, curves, pieces.data(), p.lines, 1);
     check(again == sums && same == z, "the same bits for any number of threads");
 }
 

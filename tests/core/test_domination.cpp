@@ -104,12 +104,12 @@ void check_hessians(Rng &rng, const Definition &truth, const DominationPoint &po
                 for (std::size_t a = 0; a < n; ++a)
                     for (std::size_t b = 0; b < n; ++b) expected[a * n + b] += x(s, a) * h * x(t, b);
     for (const Rows &rows : storages) {
-        const std::vector<double> matrix = hessian_matrix(rows, order, point, 3);
-        const std::vector<double> diagonal = hessian_diagonal(rows, order, point, 3);
+        const std::vector<double> matrix = hessian_matrix({rows, order}, point, 3);
+        const std::vector<double> diagonal = hessian_diagonal({rows, order}, point, 3);
         for (std::size_t k = 0; k < n * n; ++k) CHECK(close(matrix[k], expected[k], 1e-10));
         for (std::size_t c = 0; c < n; ++c) CHECK(close(diagonal[c], expected[c * n + c], 1e-10));
-        CHECK(hessian_matrix(rows, order, point, 1) == matrix);
-        CHECK(hessian_diagonal(rows, order, point, 1) == diagonal);
+        CHECK(hessian_matrix({rows, order}, point, 1) == matrix);
+        CHECK(hessian_diagonal({rows, order}, point, 1) == diagonal);
     }
 }
 

@@ -26,7 +26,7 @@ struct Problem {
     std::vector<std::int64_t> offsets, order;
     std::vector<double> labels, scores;
     std::vector<std::int32_t> levels, n_levels;
-    RankInput input() const { return {{offsets, order}, labels, scores, levels, n_levels, {}}; }
+    RankInput input() const { return {{offsets, levels, n_levels, {}, {}, order}, labels, scores}; }
 };
 
 /// Queries of 1..60 rows in a shuffled row order; every label 0..k-1 is a level of its query.
@@ -202,8 +202,7 @@ void rows_behind_the_list_have_no_rank() {
 
 void ranks_are_a_permutation_of_each_query() {
     const Problem p = random_problem(11, 500, 5, 10);
-    std::vector<std::int64_t> ranks(p.labels.size());
-    ranks_within_queries({p.offsets, p.order}, p.scores, 3, ranks);
+    const auto ranks = ranks_within_queries(p.input(), p.scores, 3);
     for (std::size_t q = 0; q < p.n_levels.size(); ++q) {
         std::vector<bool> seen(static_cast<std::size_t>(p.offsets[q + 1] - p.offsets[q]), false);
         for (std::int64_t t = p.offsets[q]; t < p.offsets[q + 1]; ++t) {

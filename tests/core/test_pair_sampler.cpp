@@ -87,7 +87,9 @@ struct Case {
     std::vector<std::int32_t> levels, n_levels;
     std::vector<double> c, u;
 
-    LeveledQueries view() const { return {offsets, order, levels, n_levels}; }
+    Queries view(const std::vector<double> &row_weight = {}) const {
+        return {offsets, levels, n_levels, row_weight, c, order};
+    }
 };
 
 Case draw_case(Rng &rng) {
@@ -173,14 +175,12 @@ void test_samplers_of_queries(Rng &rng) {
     for (int round = 0; round < 60; ++round) {
         const Case from = draw_case(rng);
         const std::vector<double> ones(from.levels.size(), 1.0);
-        check_sampler(listed(from, from.c, ones), [&] { return make_level_sampler(from.view(), from.c, {}); });
-        check_sampler(listed(from, from.c, from.u), [&] { return make_level_sampler(from.view(), from.c, from.u); });
-        check_sampler(listed_by_level(from), [&] { return make_query_level_sampler(from.view(), from.c); });
+        check_sampler(listed(from, from.c, ones), [&] { return make_level_sampler(from.view()); });
+        check_sampler(listed(from, from.c, from.u), [&] { return make_level_sampler(from.view(from.u)); });
+        check_sampler(listed_by_level(from), [&] { return make_query_level_sampler(from.view()); });
         std::vector<double> kept;
-        const auto keep = std::make_unique<bool[]>(from.c.size());
-        for (std::size_t q = 0; q < from.c.size(); ++q) kept.push_back((keep[q] = from.c[q] > 0.0) ? 1.0 : 0.0);
-        check_sampler(listed(from, kept, ones),
-                      [&] { return make_rejection_sampler(from.view(), std::span(keep.get(), from.c.size())); });
+        for (const double c : from.c) kept.push_back(c > 0.0 ? 1.0 : 0.0);
+        check_sampler(listed(from, kept, ones), [&] { return make_rejection_sampler(from.view()); });
     }
 }
 

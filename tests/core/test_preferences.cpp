@@ -63,12 +63,12 @@ void check_hessians(const Case &x, const PreferencePoint &point, int n_threads) 
                 truth[r * n + c] += point.curvature(t) * d(r) * d(c);
             }
     for (const Rows &rows : x.storages()) {
-        const std::vector<double> matrix = hessian_matrix(rows, x.order, point, n_threads);
-        const std::vector<double> diagonal = hessian_diagonal(rows, x.order, point, n_threads);
+        const std::vector<double> matrix = hessian_matrix({rows, x.order}, point, n_threads);
+        const std::vector<double> diagonal = hessian_diagonal({rows, x.order}, point, n_threads);
         for (std::size_t k = 0; k < n * n; ++k) CHECK(close(matrix[k], truth[k], 1e-11));
         for (std::size_t c = 0; c < n; ++c) CHECK(close(diagonal[c], truth[c * n + c], 1e-11));
-        CHECK(hessian_matrix(rows, x.order, point, 1) == matrix);
-        CHECK(hessian_diagonal(rows, x.order, point, 1) == diagonal);
+        CHECK(hessian_matrix({rows, x.order}, point, 1) == matrix);
+        CHECK(hessian_diagonal({rows, x.order}, point, 1) == diagonal);
     }
 }
 

@@ -69,8 +69,8 @@ void test_group_rows(std::mt19937 &rng) {
 
 void check_levels(const std::vector<double> &labels, const Ints &offsets, const Ints &order,
                   int n_threads) {
-    const Levels got = rank_levels(labels, offsets, order, n_threads);
-    const auto pairs = count_pairs(got.levels, offsets, got.n_levels);
+    const RankedLevels got = rank_levels(labels, offsets, order, n_threads);
+    const auto pairs = count_pairs({offsets, got.levels, got.n_levels});
     for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
         std::map<double, std::int64_t> rows_at;
         const auto label = [&](std::int64_t t) { return labels[order.empty() ? t : order[t]]; };

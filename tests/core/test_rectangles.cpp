@@ -32,14 +32,13 @@ void for_entries(const Rectangles &at, const Body &body) {
 void check_problem(Rng &rng, bool weighted) {
     const Problem problem = draw_problem(rng, weighted, 12);
     const double C = 0.5;
-    const Rectangles at = make_rectangles(problem.offsets, problem.levels, with_pairs(problem), problem.u,
-                                          problem.c, C);
+    const Rectangles at(problem.view(), with_pairs(problem), C);
     const auto n = std::int64_t(problem.levels.size());
     const std::vector<double> z = draw_normal(rng, n), v = draw_normal(rng, n);
     const std::vector<double> y = draw_normal(rng, at.n_entries());
     const std::vector<double> rho(std::size_t(at.size()), 0.75);
     std::vector<double> alpha(y.size(), -1.0), gradient(z.size(), 0.0), product(z.size(), 0.0);
-    proximal_point(at, z, y, rho, alpha, 2);
+    at.point(z, y, rho, alpha, 2);
     double value = 0.0;
     std::int64_t n_pairs = 0;
     for_entries(at, [&](std::size_t e, std::int64_t i, std::int64_t j, std::size_t q, bool is_pair) {
@@ -68,18 +67,18 @@ void check_problem(Rng &rng, bool weighted) {
         }
     });
     std::int64_t expected = 0;
-    for (const std::int64_t p : count_pairs(problem.levels, problem.offsets, problem.n_levels)) expected += p;
+    for (const std::int64_t p : count_pairs(problem.view())) expected += p;
     CHECK(n_pairs == expected);
-    const ProximalLoss loss = proximal_loss(at, z, y, rho, 3);
-    const std::vector<double> bent = proximal_curvature(at, z, y, rho, v, 3);
-    const std::vector<double> sums = dual_coefficients(at, alpha, 3);
+    const ProximalLoss loss = at.loss(z, y, rho, 3);
+    const std::vector<double> bent = at.curvature(z, y, rho, v, 3);
+    const std::vector<double> sums = at.coefficients(alpha, 3);
     CHECK(close(loss.value, value, 1e-10));
     for (std::size_t t = 0; t < z.size(); ++t) {
         CHECK(close(loss.gradient[t], gradient[t], 1e-10));
         CHECK(close(bent[t], product[t], 1e-10));
         CHECK(close(sums[t], -gradient[t], 1e-10));
     }
-    CHECK(proximal_loss(at, z, y, rho, 1).gradient == loss.gradient);
+    CHECK(at.loss(z, y, rho, 1).gradient == loss.gradient);
 }
 
 /// A point is settled into A and y, and the sums of the certificate are those of its parts.
@@ -88,17 +87,17 @@ void check_steps(Rng &rng) {
     problem.add_query({0, 2, 1, 1});
     problem.finish();
     const std::vector<std::int64_t> chosen{0};
-    const Rectangles at = make_rectangles(problem.offsets, problem.levels, chosen, {}, {}, 1.0);
+    const Rectangles at(problem.view(), chosen, 1.0);
     CHECK(at.n_entries() == 9 && at.size() == 1);
     const std::vector<double> alpha = draw_normal(rng, 9), s = draw_normal(rng, 9);
     std::vector<double> a = draw_normal(rng, 9), y = draw_normal(rng, 9);
     const std::vector<double> before = a, old = y;
-    const double square = relax(at, alpha, a, y, 1.5, 1)[0];
-    CHECK(close(square, squared_norms(at, y, 1)[0], 1e-14));
+    const double square = at.relax(alpha, a, y, 1.5, 1)[0];
+    CHECK(close(square, at.squared_norms(y, 1)[0], 1e-14));
     const std::vector<double> m = y;
     for (std::size_t e = 0; e < 9; ++e)
         CHECK(close(m[e], 1.5 * alpha[e] + 0.5 * before[e] - old[e], 1e-14));
-    const double change = settle(at, 0, s, {0.5, 1.0, 0.25, 2.0}, a, y);
+    const double change = at.settle(0, s, {0.5, 1.0, 0.25, 2.0}, a, y);
     double moved = 0.0, distance = 0.0;
     for (std::size_t e = 0; e < 9; ++e) {
         CHECK(close(a[e], 0.5 * m[e] + s[e], 1e-14));
@@ -108,7 +107,7 @@ void check_steps(Rng &rng) {
     }
     CHECK(close(change, moved, 1e-13));
     const std::vector<double> z(4, 0.0), rho{2.0};
-    const CoupledSums sums = coupled_sums(at, z, alpha, a, y, rho, 1)[0];
+    const CoupledSums sums = at.sums(z, alpha, a, y, rho, 1)[0];
     CHECK(close(sums.distance, distance, 1e-13));
     CHECK(sums.lowest >= 0.0 && sums.residual >= 0.0);
 }

@@ -58,7 +58,7 @@ struct Problem {
 void test_query_range(const Problem &p) {
     for (const Rows &rows : p.storages()) {
         const bool sparse = rows.index() > 1;
-        const auto out = std::get<std::vector<float>>(divide_by_query_range(rows, p.query, p.order, 2));
+        const auto out = std::get<std::vector<float>>(divide_by_query_range(rows, {.offsets = p.query, .order = p.order}, 2));
         for (std::size_t q = 0; q + 1 < p.query.size(); ++q)
             for (std::int64_t j = 0; j < p.n_columns; ++j) {
                 double low = INFINITY, high = -INFINITY;
@@ -94,7 +94,7 @@ void test_concordance(const Problem &p) {
                                                           : truth.tied;
                 sum += p.weight[i] * p.weight[j];
             }
-    const Concordance got = weighted_concordance(p.query, p.levels, p.scores, p.weight);
+    const Concordance got = weighted_concordance({p.query, p.levels, {}, p.weight}, p.scores);
     check(near(got.right, truth.right), "weight of the pairs in the right order");
     check(near(got.wrong, truth.wrong), "weight of the pairs in the wrong order");
     check(near(got.tied, truth.tied), "weight of the tied pairs");

@@ -69,7 +69,9 @@ void test_random_streams(Rng &rng) {
         }
         index.compact();
         const StreamIndex::State state = index.state();
-        const StreamIndex::State again = StreamIndex::restore(per_level, per_query, state).state();
+        StreamIndex other(per_level, per_query);
+        other.restore(state);
+        const StreamIndex::State again = other.state();
         CHECK(state.ids == again.ids && state.labels == again.labels && state.recency == again.recency);
         index.evict(0, 0);
         CHECK(index.n_rows() == 0 && index.n_queries() == 0 && index.size() == 0);

@@ -25,7 +25,7 @@ std::shared_ptr<SwapProblem> draw_problem(Rng &rng, std::int64_t n_queries, std:
             problem->first.push_back(1.0 / double(t + 1));
             problem->second.push_back(0.9 / double(t + 1));
             problem->factor.push_back(0.25 * double(draw(rng, 0, 4)));
-            if (is_weighted) problem->weight.push_back(0.5 * double(draw(rng, 0, 3)));
+            if (is_weighted) problem->row_weight.push_back(0.5 * double(draw(rng, 0, 3)));
         }
     }
     return problem;
@@ -39,7 +39,7 @@ PreferenceList listed(const SwapProblem &p) {
         for (std::int64_t t = begin; t < begin + p.depth[std::size_t(q)]; ++t)
             for (std::int64_t j = t + 1; j < end; ++j) {
                 const auto a = std::size_t(t), b = std::size_t(j);
-                const double u = p.weight.empty() ? 1.0 : p.weight[a] * p.weight[b];
+                const double u = p.u(std::int64_t(a)) * p.u(std::int64_t(b));
                 const double difference = p.gain[a] - p.gain[b];
                 const double weight =
                     std::abs(difference) * p.factor[a] * u * std::max(0.0, p.first[a] - p.second[b]);
@@ -68,7 +68,7 @@ void check_case(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
     CHECK(n_pairs == list.n_pairs());
     for (const PairLoss loss : {PairLoss{PairLoss::squared_hinge, 1.0}, PairLoss{PairLoss::hinge, 1.0},
                                 PairLoss{PairLoss::huber, 0.3}}) {
-        const SwapPoint point(problem, loss, z, 2);
+        const SwapPoint point(*problem, loss, z, 2);
         const PreferencePoint truth(list, loss, z, 1);
         CHECK(close(point.value, truth.value, 1e-12));
         CHECK(close(point.sum_of_slacks, truth.sum_of_slacks, 1e-12));
@@ -85,10 +85,10 @@ void check_case(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
         }
         const std::vector<double> x = draw_normal(rng, n * n_columns);
         const Rows rows = DenseRows<double>{x.data(), n_columns, n, n_columns};
-        const std::vector<double> found = hessian_matrix(rows, {}, point, 2);
-        const std::vector<double> wanted = hessian_matrix(rows, {}, truth, 1);
+        const std::vector<double> found = hessian_matrix({rows}, point, 2);
+        const std::vector<double> wanted = hessian_matrix({rows}, truth, 1);
         for (std::size_t k = 0; k < found.size(); ++k) CHECK(close(found[k], wanted[k], 1e-9));
-        for (const double d : hessian_diagonal(rows, {}, point, 2)) CHECK(d >= 0.0);
+        for (const double d : hessian_diagonal({rows}, point, 2)) CHECK(d >= 0.0);
     }
 }
 

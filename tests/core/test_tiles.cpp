@@ -147,16 +147,13 @@ std::vector<KernelFunction> functions() {
 using Numbers = std::vector<double>;
 
 Numbers matrix(const KernelFunction &f, const Rows &a, const Rows &b, int n_threads = 1) {
-    Numbers out(std::size_t(n_rows(a) * n_rows(b)), -1.0);
-    kernel_matrix(f, a, b, out, n_threads);
-    return out;
+    const PageArray<double> out = kernel_matrix(f, a, b, n_threads);
+    return {out.data(), out.data() + out.size()};
 }
 
 Numbers product(const KernelFunction &f, const Rows &a, const Rows &b, const Numbers &v,
                 int n_threads = 1) {
-    Numbers out(std::size_t(n_rows(a)), -1.0);
-    kernel_product(f, a, b, v, out, n_threads);
-    return out;
+    return kernel_product(f, a, b, v, n_threads);
 }
 
 void check_pair(const KernelFunction &f, const Stored &a, const Stored &b, const Rows &rows_a,
@@ -185,10 +182,9 @@ void check_square(const KernelFunction &f, const Stored &b, const Rows &rows, co
     CHECK(matrix(f, rows, rows, 4) == q);
     CHECK(product(f, rows, rows, v, 4) == image);
     const Numbers whole = product(f, rows, copy, v);
-    Numbers diagonal(v.size()), stored(v.size()), threaded(v.size());
-    kernel_diagonal(f, rows, diagonal, 2);
-    symmetric_product(q.data(), b.n, v, stored, 1);
-    symmetric_product(q.data(), b.n, v, threaded, 3);
+    const Numbers diagonal = kernel_diagonal(f, rows, 2);
+    const Numbers stored = symmetric_product(q.data(), b.n, v, 1);
+    const Numbers threaded = symmetric_product(q.data(), b.n, v, 3);
     CHECK(stored == threaded);
     for (std::size_t i = 0; i < v.size(); ++i) {
         CHECK(diagonal[i] == q[i * v.size() + i]);
@@ -223,7 +219,7 @@ void larger(Rng &rng) {
 void lower_triangle_is_not_read(Rng &rng) {
     for (const std::int64_t n : {0, 1, 7, 8, 9, 300}) {
         const std::int64_t stride = n + 5;
-        Numbers q = draw_normal(rng, n * stride), v = draw_normal(rng, n), out(v.size()), expected(v.size());
+        Numbers q = draw_normal(rng, n * stride), v = draw_normal(rng, n), expected(v.size());
         for (std::int64_t i = 0; i < n; ++i)
             for (std::int64_t j = 0; j < stride; ++j)
                 if (j < i || j >= n) q[std::size_t(i * stride + j)] = std::nan("");
@@ -231,7 +227,7 @@ void lower_triangle_is_not_read(Rng &rng) {
             for (std::int64_t j = 0; j < n; ++j)
                 expected[std::size_t(i)] +=
                     q[std::size_t(std::min(i, j) * stride + std::max(i, j))] * v[std::size_t(j)];
-        symmetric_product(q.data(), stride, v, out, 2);
+        const Numbers out = symmetric_product(q.data(), stride, v, 2);
         for (std::size_t i = 0; i < v.size(); ++i) CHECK(close(out[i], expected[i], 1e-11));
     }
 }

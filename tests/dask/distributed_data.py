@@ -16,12 +16,57 @@ FEATURES = [f"f{j}" for j in range(N_FEATURES)]
 
 
 class Arrays(NamedTuple):
-    """Rows, labels, ids and weights, in memory or not."""
+    """Rows, labels, ids and weights, in memory or not; methods hold them in another form."""
 
     X: Any
     y: Any = None
     qid: Any = None
     weight: Any = None
+
+    def fit(self, ranker: Any, **options: Any) -> Any:
+        """The ranker, fitted to the data wherever they are."""
+        return ranker.fit(self.X, self.y, qid=self.qid, sample_weight=self.weight, **options)
+
+    def arrays(self, n_parts: int) -> Arrays:
+        rows = cuts(len(self.y), n_parts)
+        X = da.from_array(self.X, chunks=(rows, -1))
+        return Arrays(X, *(v if v is None else da.from_array(v, chunks=(rows,)) for v in self[1:]))
+
+    def sparse(self, n_parts: int) -> Arrays:
+        lazy = self.arrays(n_parts)
+        return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
+
+    def column_chunks(self, n_parts: int) -> Arrays:
+        lazy = self.arrays(n_parts)
+        return lazy._replace(X=lazy.X.rechunk({1: 3}))
+
+    def unknown_chunks(self, n_parts: int) -> Arrays:
+        lazy = self.arrays(n_parts)
+        every = lazy.y > -1
+        return Arrays(*(v[every] for v in lazy))
+
+    def delayed(self, n_parts: int) -> Arrays:
+        return Arrays(*([dask.delayed(part) for part in in_blocks(v, n_parts)] for v in self))
+
+    def tuples(self, n_parts: int) -> Arrays:
+        return Arrays([dask.delayed(b) for b in zip(*self.delayed(n_parts), strict=True)])
+
+    def table(self) -> Any:
+        import pandas as pd
+
+        table = pd.DataFrame(self.X, columns=FEATURES)
+        return table.assign(label=self.y, query=self.qid, u=self.weight)
+
+    def dataframe(self, n_parts: int) -> Arrays:
+        import dask.dataframe as dd
+
+        table = dd.from_pandas(self.table(), npartitions=n_parts, sort=False)
+        return Arrays(table, "label", "query", "u")
+
+    def series(self, n_parts: int, n_others: int | None = None) -> Arrays:
+        """Columns of a dataframe, those of the rows cut in another way."""
+        table, other = (self.dataframe(n).X for n in (n_parts, n_others or n_parts))
+        return Arrays(table[FEATURES], other["label"], other["query"], other["u"])
 
 
 def ranking(n_queries: int = 12, seed: int = 0, *, shuffled: bool = False) -> Arrays:
@@ -33,11 +78,6 @@ def ranking(n_queries: int = 12, seed: int = 0, *, shuffled: bool = False) -> Ar
     n_rows = len(qid)
     X = rng.normal(size=(n_rows, N_FEATURES))
     return Arrays(X, rng.integers(0, 3, n_rows), qid, rng.uniform(0.5, 2.0, n_rows))
-
-
-def fit(ranker: Any, data: Arrays, **options: Any) -> Any:
-    """The ranker, fitted to the data wherever they are."""
-    return ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **options)
 
 
 def assert_forgotten(client: Any, n_kept: int = 0) -> None:
@@ -63,84 +103,34 @@ def in_blocks(array: Any, n_parts: int) -> list[Any]:
     return [array[begin:end] for begin, end in itertools.pairwise(begins)]
 
 
-def as_dask_arrays(data: Arrays, n_parts: int) -> Arrays:
-    rows = cuts(len(data.y), n_parts)
-    X = da.from_array(data.X, chunks=(rows, -1))
-    return Arrays(X, *(v if v is None else da.from_array(v, chunks=(rows,)) for v in data[1:]))
-
-
-def as_delayed(data: Arrays, n_parts: int) -> Arrays:
-    return Arrays(*([dask.delayed(part) for part in in_blocks(v, n_parts)] for v in data))
-
-
-def as_tuples(data: Arrays, n_parts: int) -> Arrays:
-    return Arrays([dask.delayed(b) for b in zip(*as_delayed(data, n_parts), strict=True)])
-
-
-def as_table(data: Arrays) -> Any:
-    import pandas as pd
-
-    table = pd.DataFrame(data.X, columns=FEATURES)
-    return table.assign(label=data.y, query=data.qid, u=data.weight)
-
-
-def as_dataframe(data: Arrays, n_parts: int) -> Arrays:
-    import dask.dataframe as dd
-
-    table = dd.from_pandas(as_table(data), npartitions=n_parts, sort=False)
-    return Arrays(table, "label", "query", "u")
-
-
-def as_series(data: Arrays, n_parts: int, n_others: int | None = None) -> Arrays:
-    """Columns of a dataframe, those of the rows cut in another way."""
-    table, other = (as_dataframe(data, n).X for n in (n_parts, n_others or n_parts))
-    return Arrays(table[FEATURES], other["label"], other["query"], other["u"])
-
-
-def as_sparse(data: Arrays, n_parts: int) -> Arrays:
-    lazy = as_dask_arrays(data, n_parts)
-    return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
-
-
-def as_column_chunks(data: Arrays, n_parts: int) -> Arrays:
-    lazy = as_dask_arrays(data, n_parts)
-    return lazy._replace(X=lazy.X.rechunk({1: 3}))
-
-
-def as_unknown_chunks(data: Arrays, n_parts: int) -> Arrays:
-    lazy = as_dask_arrays(data, n_parts)
-    every = lazy.y > -1
-    return Arrays(*(v[every] for v in lazy))
-
-
 # Those of which X is the features alone, and others.
 PLAIN_FORMS = {
-    "arrays": as_dask_arrays,
-    "sparse arrays": as_sparse,
-    "column chunks": as_column_chunks,
-    "sparse column chunks": lambda data, n: Arrays(
-        as_column_chunks(data, n).X.map_blocks(sparse.csr_array), *as_dask_arrays(data, n)[1:]
+    "arrays": Arrays.arrays,
+    "sparse arrays": Arrays.sparse,
+    "column chunks": Arrays.column_chunks,
+    "sparse column chunks": lambda data, n: data.arrays(n)._replace(
+        X=data.column_chunks(n).X.map_blocks(sparse.csr_array)
     ),
     "other chunks": lambda data, n: Arrays(
-        as_dask_arrays(data, n).X, *(v.rechunk(5) for v in as_dask_arrays(data, n)[1:])
+        data.arrays(n).X, *(v.rechunk(5) for v in data.arrays(n)[1:])
     ),
-    "unknown chunks": as_unknown_chunks,
+    "unknown chunks": Arrays.unknown_chunks,
     "columns of one": lambda data, n: Arrays(
-        as_dask_arrays(data, n).X, *(v[:, None] for v in as_dask_arrays(data, n)[1:])
+        data.arrays(n).X, *(v[:, None] for v in data.arrays(n)[1:])
     ),
-    "vectors in memory": lambda data, n: data._replace(X=as_dask_arrays(data, n).X),
-    "delayed": as_delayed,
-    "tuples": as_tuples,
-    "series": as_series,
-    "series of other partitions": lambda data, n: as_series(data, n, 5),
+    "vectors in memory": lambda data, n: data._replace(X=data.arrays(n).X),
+    "delayed": Arrays.delayed,
+    "tuples": Arrays.tuples,
+    "series": Arrays.series,
+    "series of other partitions": lambda data, n: data.series(n, 5),
     "values of a dataframe": lambda data, n: Arrays(
-        *(v if v.ndim == 1 else v.values for v in as_series(data, n))
+        *(v if v.ndim == 1 else v.values for v in data.series(n))
     ),
 }
 FORMS = {
     **PLAIN_FORMS,
-    "dataframe": as_dataframe,
+    "dataframe": Arrays.dataframe,
     "tables": lambda data, n: Arrays(
-        [dask.delayed(part) for part in in_blocks(as_table(data), n)], "label", "query", "u"
+        [dask.delayed(part) for part in in_blocks(data.table(), n)], "label", "query", "u"
     ),
 }

@@ -46,13 +46,8 @@ class Processes:
     def _start(self, program: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.{program}", *options]
         command += ["--scheduler-file", str(self.file), "--no-dashboard"]
-        return subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=os.environ | ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, cwd=self.folder, env=os.environ | ENVIRONMENT, **silent)
 
     def add_worker(self) -> None:
         options = ("--nthreads", "1", "--death-timeout", ORPHANED)

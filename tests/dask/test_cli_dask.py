@@ -1,12 +1,8 @@
 """``linrank train STORE --dask``: the model of memory, options that do not fit, clear errors."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import distributed
@@ -16,6 +12,7 @@ import pytest
 from distributed_data import ranking
 
 import linrank
+from cli_files import start
 from linrank.cli.main import main
 from linrank.dask import clients
 from linrank.dask.clients import cluster_at
@@ -23,7 +20,6 @@ from linrank.io.store.store import Store
 
 ROOT = os.path.dirname(os.path.dirname(linrank.__file__))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": ROOT}
-TRAIN = [sys.executable, "-m", "linrank", "train"]
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +68,13 @@ def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys, cli)
 @pytest.mark.time_limit(600)
 def test_workers_of_this_machine(store, tmp_path):
     """In a process of its own: workers are started by one that runs the command."""
-    run = subprocess.run(
-        [*TRAIN, str(store), "model.json", "--dask", "local:2"],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert "local:2: 2 workers" in run.stderr
-    assert "Traceback" not in run.stderr
-    assert "Warning" not in run.stderr  # a port that others have taken is no matter of ours
+    own = {"cwd": tmp_path, "env": ENVIRONMENT}
+    process = start("train", store, "model.json", "--dask", "local:2", **own)
+    told = process.communicate()[1]
+    assert process.returncode == 0, told
+    assert "local:2: 2 workers" in told
+    assert "Traceback" not in told
+    assert "Warning" not in told  # a port that others have taken is no matter of ours
     assert linrank.load_model(tmp_path / "model.json").training["n_pairs"] > 0
 
 
@@ -143,13 +135,9 @@ def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
 @pytest.mark.time_limit(600)
 def test_a_worker_that_is_killed_while_the_cluster_starts(store, tmp_path):
     """Dask gives up the whole cluster then; the command starts it again."""
-    command = [*TRAIN, str(store)]
-    options = {"cwd": tmp_path, "env": ENVIRONMENT}
-    plain = [*command, "plain.json", "--dask", "local:2", "-q"]
-    subprocess.run(plain, check=True, **options)
-    process = subprocess.Popen(
-        [*command, "model.json", "--dask", "local:2"], stderr=subprocess.PIPE, text=True, **options
-    )
+    own = {"cwd": tmp_path, "env": ENVIRONMENT}
+    assert start("train", store, "plain.json", "--dask", "local:2", "-q", **own).wait() == 0
+    process = start("train", store, "model.json", "--dask", "local:2", **own)
     workers = []
     while not workers and process.poll() is None:
         time.sleep(0.01)
@@ -187,17 +175,10 @@ def test_ctrl_c_on_a_terminal_shows_nothing_of_the_workers(tmp_path):
     """A terminal sends it to the workers too, which would each print where they were."""
     data = ranking(3000, seed=3)
     Store.write(tmp_path / "store", data.X, data.y, qid=data.qid, chunk_bytes=20_000)
-    command = [*TRAIN, "store", "model.json", "--dask", "local:2"]
     kept = tmp_path / "weights.ckpt"
-    options = ["--loss", "hinge", "-e", "1e-12", "--checkpoint", str(kept)]
-    process = subprocess.Popen(
-        [*command, *options],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    options = ["--dask", "local:2", "--loss", "hinge", "-e", "1e-12", "--checkpoint", kept]
+    own = {"cwd": tmp_path, "env": ENVIRONMENT, "start_new_session": True}
+    process = start("train", "store", "model.json", *options, **own)
     while not kept.exists() and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)

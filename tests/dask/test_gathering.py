@@ -12,6 +12,8 @@ import distributed
 import numpy as np
 import pytest
 from distributed_data import assert_forgotten
+from hypothesis import given
+from hypothesis import strategies as st
 from processes import pids, processes
 
 from linrank.dask import clients as clients_module
@@ -19,7 +21,7 @@ from linrank.dask import rounds as rounds_module
 from linrank.dask.clients import Watch, results_of
 from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
-from linrank.parts.parts import tree_sum
+from linrank.parts.parts import joined, pieces, tree_sum
 
 
 # Functions inside functions travel by value: the workers cannot import the tests.
@@ -82,29 +84,21 @@ def test_a_sum_has_the_bits_of_one_place_and_each_its_order(client, n_chunks):
 
 
 def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
-    monkeypatch.setattr(rounds_module, "_INLINE", 100)  # W is sent once and fetched
+    """A vector is sent once, and again when it changes: solvers write into theirs."""
+    monkeypatch.setattr(rounds_module, "_INLINE", 100)  # it does not travel with the tasks
     monkeypatch.setattr(rounds_module, "_AT_CLIENT", 1000)  # added on the cluster, always
     chunks = gathered(client, 20)
-    for factor in (1.0, 2.0, 1.0):
-        assert np.array_equal(chunks.total(scaled, factor * W), expected(20, factor * W))
+    scatter, sent, w = chunks._scatter, [], np.array(W)
+    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
+    for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
+        w *= factor
+        for _ in range(2):
+            assert np.array_equal(chunks.total(scaled, w), expected(20, w))
+        assert len(sent) == n_sent
     numbers = [(np.full(50, float(i)),) if i % 3 else None for i in range(20)]
     found = chunks.each(own, W, per_chunk=numbers)
     assert [f is None for f in found] == [i % 3 == 0 for i in range(20)]
     assert all(np.array_equal(found[i], np.full(50, i * W[0])) for i in range(20) if i % 3)
-
-
-def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypatch):
-    """Solvers write into their vectors: the same object is not the same argument."""
-    monkeypatch.setattr(rounds_module, "_INLINE", 8)
-    chunks = gathered(client, 5)
-    scatter, sent = chunks._scatter, []
-    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
-    w = np.array(W)
-    for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
-        w *= factor
-        for _ in range(2):
-            assert np.array_equal(chunks.total(scaled, w), expected(5, w))
-        assert len(sent) == n_sent
     chunks.release()
 
 
@@ -186,23 +180,25 @@ def test_what_makes_no_sense_is_refused(client):
 def test_workers_that_join_get_their_share_of_the_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(clients_module, "_LOOK", 0.0)
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 9)
+        chunks, alone = gathered(client, 9), gathered(client, 9)
         shared = DaskChunks(chunks.watch, chunks.chunks, is_shared=True)
-        assert np.array_equal(chunks.total(scaled, W), expected(9))
-        assert len(set(chunks.each(where))) == 1
+        for one in (chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            assert len(set(one.each(where))) == 1
         running.add_worker()
         client.wait_for_workers(2, timeout=120)
         given = set(chunks.chunks)
-        for both in (shared, chunks):
-            assert np.array_equal(both.total(scaled, W), expected(9))
-            found = both.each(where)
+        for one in (shared, chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            found = one.each(where)
             assert sorted(map(found.count, set(found))) == [4, 5]
         assert len(given - set(shared.chunks)) == 4
         shared.release()
         assert {chunk.status for chunk in chunks.chunks} == {"finished"}
         running.workers[1].kill()  # what has moved is made again where it was
-        assert np.array_equal(chunks.total(scaled, W), expected(9))
-        chunks.release()
+        for one in (chunks, alone):
+            assert np.array_equal(one.total(scaled, W), expected(9))
+            one.release()
 
 
 # ---- clusters that end ---------------------------------------------------------------------------
@@ -309,3 +305,39 @@ def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
         used = client.submit(np.sum, made)
         assert results_of(watch, [used], [0]) == [3]
         assert time.monotonic() - started < 20.0
+
+
+class Sum:
+    """A part that remembers how it was added."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(f"({self.text}+{other.text})")
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=70))
+def test_pieces_of_any_owners_join_to_the_tree_of_one_place(owners):
+    parts = [Sum(str(i)) for i in range(len(owners))]
+    held = {k: [i for i, owner in enumerate(owners) if owner == k] for k in set(owners)}
+    found = [piece for own in held.values() for piece in pieces((i, parts[i]) for i in own)]
+    assert joined(found).text == tree_sum(parts).text
+
+
+@given(st.integers(1, 200))
+def test_one_owner_sends_no_more_pieces_than_a_number_has_ones(n_parts):
+    found = pieces(enumerate([1.0] * n_parts))
+    assert len(found) == bin(n_parts).count("1")
+    assert joined(found) == n_parts
+
+
+@pytest.mark.parametrize("found", [[(0, 1, 1.0), (2, 1, 1.0)], [(1, 1, 1.0)], [(0, 2, 1.0)] * 2])
+def test_a_part_that_is_missing_or_doubled_is_an_error(found):
+    with pytest.raises(ValueError, match=r"part . is missing or doubled"):
+        joined(found)
+
+
+def test_a_sum_over_nothing_is_an_error():
+    with pytest.raises(ValueError, match="at least one"):
+        joined([])

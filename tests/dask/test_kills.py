@@ -1,7 +1,5 @@
 """Workers and schedulers killed during a fit: the same bits, or a clear error and a file."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -9,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, fit, ranking
+from distributed_data import ranking
 from processes import pids, processes
 
 import linrank
@@ -33,7 +31,7 @@ DATA = learnable()
 
 def fitted(client, data=DATA, n_parts=N_PARTS, resume=False, **options):
     ranker = linrank.dask.RankSVM(**{"C": 10.0, "tol": 1e-12, "client": client, **options})
-    return fit(ranker, as_dask_arrays(data, n_parts), resume=resume)
+    return data.arrays(n_parts).fit(ranker, resume=resume)
 
 
 @pytest.fixture(scope="module")

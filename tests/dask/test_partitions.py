@@ -1,33 +1,26 @@
-"""Distributed data of every kind as datasets on workers, and what is wrong with some."""
+"""Distributed data of every kind as whole queries on workers, and what a call leaves there."""
 
-from __future__ import annotations
-
+import itertools
 import logging
 import re
 import shutil
+from collections import Counter
+from functools import partial
 
 import dask
 import numpy as np
 import pytest
-from distributed_data import (
-    FEATURES,
-    FORMS,
-    as_dask_arrays,
-    as_dataframe,
-    as_delayed,
-    as_table,
-    as_tuples,
-    as_unknown_chunks,
-    assert_forgotten,
-    cuts,
-    in_blocks,
-    ranking,
-)
+from distributed_data import FEATURES, FORMS, assert_forgotten, cuts, in_blocks, ranking
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from linrank.dask.partitions import partitions_of
-from linrank.data.dataset import Dataset
+from linrank.dask import RankSVM, RankSVMCV, evaluate, ranksvm_path
+from linrank.dask.partitions import number_queries, partitions_of
+from linrank.dask.repair import assign, join_datasets, split_queries
+from linrank.data.dataset import Dataset, join_ids
+from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.io.store.store import Store
 
@@ -107,7 +100,7 @@ def test_blocks_may_be_futures_or_datasets(client):
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_split_queries_are_made_whole(client, n_parts, shuffled):
     data = ranking(20, seed=1, shuffled=shuffled)
-    found = partitions_of(*as_dask_arrays(data, n_parts), client)
+    found = partitions_of(*data.arrays(n_parts), client)
     assert_holds(client, found, data)
     if n_parts > 1:
         assert 0 < found.repair.n_rows < len(data.y)
@@ -120,7 +113,7 @@ def test_string_ids_and_ids_of_mixed_objects(client):
     tuples = np.empty(len(data.qid), object)
     tuples[:] = [(int(q), "a") for q in data.qid]
     for ids in (data.qid.astype(str), tuples):
-        found = partitions_of(*as_dask_arrays(data._replace(qid=ids), N_PARTS), client)
+        found = partitions_of(*data._replace(qid=ids).arrays(N_PARTS), client)
         assert_holds(client, found, data._replace(qid=ids))
 
 
@@ -154,7 +147,7 @@ def test_only_rows_of_split_queries_move_and_it_is_told(
 
 def test_without_ids_all_rows_are_one_query(client):
     data = ranking()
-    lazy = as_dask_arrays(data, N_PARTS)
+    lazy = data.arrays(N_PARTS)
     found = partitions_of(lazy.X, lazy.y, client=client)
     assert found.one_query
     assert found.n_queries == 1
@@ -175,14 +168,14 @@ X2, Y2, Q2 = np.eye(2), np.array([0, 1]), np.array([1, 1])
 X3 = np.arange(6.0).reshape(2, 3)
 NAN = np.array([[0.0, 1.0], [2.0, np.nan]])
 ONE, OTHER = (X2, Y2, Q2), (X2, Y2 * 0, Q2 + 1)
-TABLE, NEXT = in_blocks(as_table(ranking()), 2)
+TABLE, NEXT = in_blocks(ranking().table(), 2)
 SWAPPED = NEXT[["f1", "f0", *NEXT.columns[2:]]]
 BAD_BLOCKS = {
     "partition 0 has 2 features but partition 1 has 3; all part": [ONE, (X3, Y2, Q2 + 1)],
     "partition 0 has qid but partition 1 has no qid; give qid with all": [ONE, (X2, Y2)],
     "partition 0 has no sample_weight but partition 1 has sample_weight": [ONE, (*ONE, Y2)],
     "partition 0 has column names but partition 1 has no column names": [
-        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"])),
+        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"]))
     ],
     "partition 1: Input X contains NaN at row 1, column 1": [ONE, (NAN, Y2, Q2)],
     "partition 1: qid of row 1 is missing": [ONE, (X2, Y2, [1, None])],
@@ -197,8 +190,8 @@ BAD_BLOCKS = {
     "none of the 2 queries in 2 partitions has two different labels": [(X2, Y2 * 0, Q2), OTHER],
     "none of the 1 queries in 2 partitions": [(X2, Y2 * 0), (X2, Y2 * 0)],
 }
-LAZY, UNKNOWN = as_dask_arrays(ranking(), N_PARTS), as_unknown_chunks(ranking(), 3)
-OTHERS, DELAYED = as_unknown_chunks(ranking(), 2), as_delayed(ranking(), 3)
+LAZY, UNKNOWN = ranking().arrays(N_PARTS), ranking().unknown_chunks(3)
+OTHERS, DELAYED = ranking().unknown_chunks(2), ranking().delayed(3)
 BAD_INPUTS = {
     **{message: (blocks(*several),) for message, several in BAD_BLOCKS.items()},
     "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there": (
@@ -220,12 +213,9 @@ BAD_INPUTS = {
     "X has 3 partitions but y has 2, and where their rows meet": (UNKNOWN.X, OTHERS.y, LAZY.qid),
     "qid is a ndarray in memory but the number of rows": (UNKNOWN.X, LAZY.y, ranking().qid),
     "partition 0: 'query' names a column, but the block is a ndarray": (*DELAYED[:2], "query"),
-    "partition 0: the block is a tuple (X, y)": (as_tuples(ranking(), 3).X, LAZY.y, LAZY.qid),
-    "qid is a table; pass one column of it": (LAZY.X, LAZY.y, as_table(ranking())),
-    "qid='topic' is no column of X; there are f0, f1": (
-        *as_dataframe(ranking(), 2)[:2],
-        "topic",
-    ),
+    "partition 0: the block is a tuple (X, y)": (ranking().tuples(3).X, LAZY.y, LAZY.qid),
+    "qid is a table; pass one column of it": (LAZY.X, LAZY.y, ranking().table()),
+    "qid='topic' is no column of X; there are f0, f1": (*ranking().dataframe(2)[:2], "topic"),
 }
 
 
@@ -234,10 +224,6 @@ def test_bad_inputs_are_refused(client, message):
     with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         partitions_of(*BAD_INPUTS[message], client=client)
     assert isinstance(caught.value, NoPairsError) == message.startswith("none of")
-
-
-def test_the_client_in_force_is_taken(client):
-    assert partitions_of(*as_dask_arrays(ranking(), 2)).watch.client is client
 
 
 def test_a_client_must_be_one(monkeypatch):
@@ -252,7 +238,7 @@ def test_a_client_must_be_one(monkeypatch):
 
 
 def test_tasks_see_the_size_of_a_dataset(client):
-    found = partitions_of(*as_dask_arrays(ranking(), 2), client=client)
+    found = partitions_of(*ranking().arrays(2), client=client)
     sizes = client.run_on_scheduler(
         lambda dask_scheduler: {k: t.nbytes for k, t in dask_scheduler.tasks.items()}
     )
@@ -261,7 +247,7 @@ def test_tasks_see_the_size_of_a_dataset(client):
 
 
 def test_nothing_stays_behind(client):
-    found = partitions_of(*as_dask_arrays(ranking(shuffled=True), 4), client=client)
+    found = partitions_of(*ranking(shuffled=True).arrays(4), client=client)
     assert_forgotten(client, len(found.futures))
     del found
     assert_forgotten(client)
@@ -269,7 +255,177 @@ def test_nothing_stays_behind(client):
 
 def test_a_lost_worker_costs_nothing_but_time(client):
     data = ranking(20, seed=3, shuffled=True)
-    found = partitions_of(*as_dask_arrays(data, 5), client)
+    found = partitions_of(*data.arrays(5), client)
     before = rows_by_query(datasets(client, found))
     client.restart_workers([next(iter(client.scheduler_info()["workers"]))])
     assert rows_by_query(datasets(client, found)) == before
+
+
+# ---- where split queries go, without a cluster ---------------------------------------------------
+
+
+@st.composite
+def held_queries(draw):
+    """{partition: {query id: rows}} of 1 to 6 partitions; some hold nothing."""
+    held = st.dictionaries(st.integers(0, 8), st.integers(1, 20), max_size=8)
+    return draw(st.lists(held, min_size=1, max_size=6).filter(any))
+
+
+def counted(held):
+    """Numbers and rows of the queries of every partition, as summaries give them."""
+    census = number_queries([np.array(list(part), np.int64) for part in held])
+    return census, [np.array(list(part.values()), np.int64) for part in held]
+
+
+def after(census, lengths, moves):
+    """{query: {partition: rows}} when everything that leaves has arrived."""
+    where = {}
+    for p, (numbers, rows) in enumerate(zip(census[1], lengths, strict=True)):
+        target = np.full(len(numbers), p)
+        for (source, t), positions in moves.leaving.items():
+            if source == p:
+                target[positions] = t
+        for q, t, n in zip(numbers.tolist(), target.tolist(), rows.tolist(), strict=True):
+            where.setdefault(q, Counter())[t] += n
+    return where
+
+
+@given(held_queries())
+def test_split_queries_end_whole_where_the_rule_says_and_nothing_else_moves(held):
+    """A plain twin of the rule: queries by size, most rows first, equals by load."""
+    census, lengths = counted(held)
+    moves, ids = assign(census[1], lengths), census[0].tolist()
+    total = sum(map(Counter, held), Counter())
+    holders = {id_: [p for p, part in enumerate(held) if id_ in part] for id_ in ids}
+    split = {id_ for id_ in ids if len(holders[id_]) > 1}
+    rows = [sum(part.values()) for part in held]
+    capacity = [1.25 * max(n, np.mean(rows)) for n in rows]
+    load = [sum(n for id_, n in part.items() if id_ not in split) for part in held]
+    owner = {id_: parts[0] for id_, parts in holders.items()}
+    for id_ in sorted(split, key=lambda i: (-total[i], ids.index(i))):
+        roomy = [p for p in holders[id_] if load[p] + total[id_] <= capacity[p]] or holders[id_]
+        most = max(held[p][id_] for p in roomy)
+        owner[id_] = min((p for p in roomy if held[p][id_] == most), key=lambda p: (load[p], p))
+        load[owner[id_]] += total[id_]
+    assert {ids[q] for q in split_queries(census[1])} == split
+    assert {ids[q]: p for q, p in moves.owner.items()} == {id_: owner[id_] for id_ in split}
+    where = after(census, lengths, moves)
+    assert {ids[q]: parts for q, parts in where.items()} == {i: {owner[i]: total[i]} for i in ids}
+    assert moves.n_rows == sum(total[id_] - held[owner[id_]][id_] for id_ in ids)
+    assert moves.departures().keys() == {source for source, _ in moves.leaving}
+    for source, gone in moves.departures().items():
+        every = [a for (s, _), a in moves.leaving.items() if s == source]
+        assert sorted(gone.tolist()) == sorted(np.concatenate(every).tolist())
+
+
+@pytest.mark.parametrize("n_parts", [2, 17])
+def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(1000), rng.integers(5, 40, 1000)))
+    parts = [np.unique(a, return_counts=True) for a in np.array_split(qid, n_parts)]
+    census = number_queries([ids for ids, _ in parts])
+    where = after(census, [n for _, n in parts], assign(census[1], [n for _, n in parts]))
+    load = sum(map(Counter, where.values()), Counter())
+    assert max(load.values()) <= 1.25 * len(qid) / n_parts
+
+
+@given(st.lists(st.lists(st.integers(-3, 5), unique=True, max_size=6), min_size=1, max_size=5))
+def test_the_census_numbers_queries_as_memory_does(parts):
+    arrays = [np.array(a, np.int64) for a in parts]
+    census = number_queries(arrays)
+    every = np.concatenate(arrays)
+    whole = Queries.of(np.zeros(len(every)), every)
+    assert_array_equal(census[0], whole.ids)
+    for ids, numbers in zip(arrays, census[1], strict=True):
+        assert_array_equal(census[0][numbers], ids)
+    backwards = [a[::-1] for a in arrays[::-1]]
+    again = number_queries([census[0], *backwards])[1][1:]
+    for ids, numbers in zip(backwards, again, strict=True):
+        assert_array_equal(census[0][numbers], ids)
+
+
+def test_ids_that_differ_stay_different():
+    """NumPy would make one float64 of 2⁶³ and 2⁶³ + 1, and "1" of 1."""
+    big = np.array([2**63, 2**63 + 1], np.uint64)
+    assert len(number_queries([big, np.array([-1])])[0]) == 3
+    assert len(number_queries([np.array([1]), np.array(["1"], object)])[0]) == 2
+    assert join_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.data())
+def test_rows_of_queries_are_those_of_a_mask(qid, data):
+    queries = Queries.of(np.zeros(len(qid)), qid)
+    which = data.draw(st.lists(st.integers(0, queries.n_queries - 1), unique=True))
+    expected = [i for q in which for i, id_ in enumerate(qid) if id_ == queries.ids[q]]
+    assert queries.select(np.array(which, np.int64)).order.tolist() == expected
+
+
+def test_joined_datasets_are_one_after_the_other():
+    """Dense and sparse, float32 and float64: the values stay, whatever the storage."""
+    X = np.array([[0.0, 1.5], [2.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
+    y, qid, u = np.array([0, 1, 0, 2]), np.array([1, 1, 2, 1]), np.array([1.0, 2.0, 0.0, 1.0])
+    whole = Dataset.of(X, y, qid=qid, sample_weight=u)
+    forms = [np.array, sparse.csr_array, lambda a: a.astype(np.float32)]
+    for pair in itertools.product(forms, forms):
+        halves = zip(pair, (slice(2), slice(2, None)), strict=True)
+        joined = join_datasets(
+            [Dataset.of(make(X[s]), y[s], qid=qid[s], sample_weight=u[s]) for make, s in halves]
+        )
+        values = joined.X.toarray() if sparse.issparse(joined.X) else joined.X
+        for found, expected in (
+            (values, X),
+            (joined.labels, whole.labels),
+            (joined.weight, whole.weight),
+            (joined.queries.levels, whole.queries.levels),
+        ):
+            assert_array_equal(found, expected)
+        assert joined.rows.core is not None  # the core has checked it
+
+
+# ---- what a call leaves on the cluster: nothing, however it ends ---------------------------------
+
+DATA = ranking(30, seed=3, shuffled=True)
+PARTS = DATA.delayed(N_PARTS)
+BROKEN = DATA.qid.astype(float)
+BROKEN[len(in_blocks(DATA.qid, N_PARTS)[0])] = np.nan  # the first row of partition 1
+
+
+def interrupt(state):
+    raise KeyboardInterrupt
+
+
+def fitted(client, parts=PARTS, **options):
+    return parts.fit(RankSVM(client=client, **options))
+
+
+def changed(**columns):
+    return DATA._replace(**columns).delayed(N_PARTS)
+
+
+ENDS = {
+    "repair": (fitted, None, ""),
+    "gather": (partial(fitted, on_split="gather"), None, ""),
+    "choice": (lambda c: PARTS.fit(RankSVMCV([0.1], cv=2, client=c)), None, ""),
+    "evaluation": (lambda c: evaluate(*PARTS[1::2], PARTS.qid, client=c), None, ""),
+    "Ctrl-C": (partial(fitted, callback=interrupt), KeyboardInterrupt, ""),
+    "sweep": (partial(fitted, on_split="gather", callback=interrupt), KeyboardInterrupt, ""),
+    "path": (
+        lambda c: ranksvm_path(*PARTS[:3], Cs=[0.1], client=c, callback=interrupt),
+        *(KeyboardInterrupt, ""),
+    ),
+    "fault": (lambda c: fitted(c, changed(qid=BROKEN)), ValueError, "partition 1: qid of row 0"),
+    "split": (partial(fitted, on_split="error"), ValueError, "on_split='repair'"),
+    "no pairs": (lambda c: fitted(c, changed(y=DATA.y * 0)), NoPairsError, "two different labels"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left(client, end):
+    call, error, message = ENDS[end]
+    if error is None:
+        call(client)
+    else:
+        with pytest.raises(error, match=message or None) as kept:
+            call(client)
+        assert kept.value.__traceback__ is not None  # which holds frames, and what they hold
+    assert_forgotten(client)

@@ -5,8 +5,6 @@ refuses root), in a folder of their own, without a network port, and end with th
 talked to by their own clients, so that no driver is needed.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import glob

@@ -1,7 +1,5 @@
 """The twins of the engines do what the documentation of the engines says: its own examples."""
 
-from __future__ import annotations
-
 import json
 
 import engines

@@ -1,7 +1,5 @@
 """Curves in engines: exactly where they compute curves, as steps within the error that is told."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

@@ -1,7 +1,5 @@
 """ONNX: what the export alone has to say, and pipelines that skl2onnx converts."""
 
-from __future__ import annotations
-
 import builtins
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Export to SQL: the databases themselves order rows as the model does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from databases import DATABASES
@@ -10,6 +12,7 @@ from rounding import assert_order
 
 from hypothesis_profiles import examples
 from linrank import LinearModel
+from linrank.data.scaling import Scaling
 from linrank.errors import ExportWarning
 from linrank.export.sql import DIALECTS, literal
 
@@ -61,6 +64,34 @@ def test_ranks_within_queries_are_those_of_the_model(database, kind):
         # Where the model refuses missing values, rows without a score come last.
         assert [s for s in score[of_query] if s is None] == list(score[of_query][len(known) :])
     assert sorted(docid) == list(range(n))
+
+
+def scaled_scores(database, model, X):
+    """Scores that a database gives of features divided by their ranges within queries."""
+    options = {"table": "documents", "qid": "qid", "docid": "docid", "dialect": database.dialect}
+    artefact = replace(model, scaling=Scaling("query")).export("sql", **options)
+    assert artefact.warnings == ()
+    found = {row[0]: row[-2] for row in database.table(X, model.feature_names)(artefact.text)}
+    return [found[i] for i in range(len(X))]
+
+
+@EVERY_DATABASE
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_features_are_divided_by_their_ranges_within_queries(database, kind):
+    X = random_rows(len(NAMES), with_missing=True)[:400].astype(float)
+    qid = np.arange(len(X)) % 50
+    X[qid == 3, 1] = 2.5
+    expected = replace(KINDS[kind], scaling=Scaling("query")).predict(X, qid=qid)
+    np.testing.assert_allclose(scaled_scores(database, KINDS[kind], X), expected, rtol=1e-9)
+
+
+@EVERY_DATABASE
+def test_null_stays_null_where_a_model_refuses_it_and_a_constant_feature_adds_0(database):
+    X = np.zeros((100, 2))
+    X[50:, 0] = 4.0
+    X[3] = [np.nan, 0.0]
+    scores = scaled_scores(database, LinearModel([1.0, 1.0], ["a", "b"]), X)
+    assert [scores[i] for i in (0, 50, 3)] == [0.0, 1.0, None]
 
 
 @EVERY_DATABASE
@@ -161,14 +192,18 @@ def test_a_literal_is_a_double_with_all_its_digits(value):
 @pytest.mark.parametrize(
     ("dialect", "name", "said"),
     [
-        ("ansi", "a\0b", r"U\+0000"),
+        ("ansi", "a\0b", r"it has '\\x00' \(U\+0000\) at place 1; names there have no NUL"),
         ("ansi", "", "it is empty"),
         ("mysql", "a" * 65, "65 characters, the limit is 64"),
         ("mysql", "fire \U0001f525", r"U\+1F525. at place 5"),
-        ("mysql", "trailing ", r"no name there has . . \(U\+0020\) at place 8"),
-        ("mysql", "trailing\t", r"U\+0009. at place 8"),
+        ("mysql", "inner and trailing ", r"U\+0020\) at place 18; names .* no blank at the end"),
+        ("mysql", "trailing\t", r"U\+0009\) at place 8; names .* no blank at the end"),
         ("bigquery", "a`b", r"U\+0060"),
-        ("bigquery", "a.b", r"no name there has '\.'"),
+        *(
+            ("bigquery", name, rf"U\+{code}\) at place 1; names there have letters, marks, digits")
+            for name, code in [("p€", "20AC"), ("a→b", "2192"), ("x😀", "1F600"), ("a.b", "002E")]
+        ),
+        ("bigquery", "n\u00a0b", r"U\+00A0"),
         ("bigquery", "x" * 301, "limit is 300"),
         ("sqlserver", "x" * 129, "limit is 128"),
     ],

@@ -1,7 +1,7 @@
 """Random fits, hostile on purpose, and what the judge says of their certificates.
 
 A case is a function of a random generator. It makes a small problem, fits it by a public call, and
-returns what was `Claimed`; or None where the fit was refused with a clear error.
+returns what was `Claimed`; it raises `Refused` where the fit was refused with a clear error.
 """
 
 from __future__ import annotations
@@ -131,16 +131,20 @@ def number(rng, low, high):
     return float(10.0 ** rng.uniform(low, high))
 
 
-def quietly(fit):
-    """The outcome of a fit, None where it is refused."""
+class Refused(Exception):
+    """The fit was refused with a clear error: there is nothing to judge."""
+
+
+def quietly(fit, *data, **options):
+    """The outcome of a fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return fit()
+            return fit(*data, **options)
         except (NoPairsError, ValueError, FloatingPointError) as error:
             if not str(error):
                 raise
-            return None
+            raise Refused from error
 
 
 def by_scale(ranker, factors):
@@ -179,23 +183,16 @@ def tolerance(options, loss="squared_hinge", solver="newton"):
     return options.get("tol", default)
 
 
-def judged(
-    ranker, X, pairs, omega, told, *, fit=None, limits=(), tol=None, scale=None, weights=None
-):
-    """What a fit of pairs claims, and the judge's verdict on its weights; None if it is refused.
+def judged(ranker, X, pairs, omega, told, *, limits=({},), tol=None, scale=1, weights=None):
+    """What a fit of pairs claims, and the judge's verdict on its weights.
 
     ``omega`` are the weights of the pairs beside C, ``limits`` as `bounds_of` returns them.
     """
-    if fit is not None and quietly(fit) is None:
-        return None
     loss = told.get("loss", "squared_hinge")
-    ends = [] if not limits else list(limits[1:])
     w = ranker.coef_.astype(Real) if weights is None else weights
-    d = {} if scale is None else {"scale": scale}
     c = Real(told["C"]) * omega
-    values, least = judge_pairs(X, pairs, c, loss, [w], *ends, **d)
-    told = {**told, **(limits[0] if limits else {})}
-    return _claimed(ranker, values[0], least, tol, told)
+    values, least = judge_pairs(X, pairs, c, loss, [w], *limits[1:], scale=scale)
+    return _claimed(ranker, values[0], least, tol, {**told, **limits[0]})
 
 
 def _claimed(ranker, value, least, tol, told):
@@ -219,8 +216,7 @@ def linear(rng):
     options["scale"] = pick(rng, "none", "none", "none", "standard", "minmax")
     options |= {"pair_weighting": weighting, "pairs": "adjacent" if adjacent else "all"}
     ranker = papers.RankSVM(**options, **limits, n_jobs=1)
-    if quietly(lambda: ranker.fit(stored_as(rng, X), y, qid=qid, sample_weight=weight)) is None:
-        return None
+    quietly(ranker.fit, stored_as(rng, X), y, qid=qid, sample_weight=weight)
     factors = ranker.model_.scaling.factors
     w, d = by_scale(ranker, factors)
     pairs, omega = listed(y, qid, weight, weighting, adjacent)
@@ -247,11 +243,8 @@ def published(rng):
         options |= {"solver": "bundle", "counting": "avl", "loss": loss}
     ranker = linrank.published.PublishedRankSVM(**options)
     tol = tolerance(options, "hinge") if options["solver"] == "bundle" else None
-
-    def fit():
-        return ranker.fit(X, y, qid=qid, sample_weight=weight)
-
-    return judged(ranker, X, *listed(y, qid, weight), options, fit=fit, tol=tol)
+    quietly(ranker.fit, X, y, qid=qid, sample_weight=weight)
+    return judged(ranker, X, *listed(y, qid, weight), options, tol=tol)
 
 
 def preferences(rng):
@@ -260,17 +253,14 @@ def preferences(rng):
     pairs = rng.integers(0, n, (int(rng.integers(1, 25)), 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     if len(pairs) == 0:
-        return None
+        raise Refused
     weight = 10.0 ** rng.uniform(-6, 6, len(pairs)) if rng.random() < 0.4 else None
     options, limits = some_pairs(rng), bounds_of(rng, X.shape[1])
     ranker = papers.RankSVM(**options, **limits[0], n_jobs=1)
     omega = np.ones(len(pairs), Real) if weight is None else weight.astype(Real)
     how = {"limits": limits, "tol": tolerance(options, options["loss"])}
-
-    def fit():
-        return ranker.fit_pairs(stored_as(rng, X), pairs, pair_weight=weight)
-
-    return judged(ranker, X, pairs, omega, options, fit=fit, **how)
+    quietly(ranker.fit_pairs, stored_as(rng, X), pairs, pair_weight=weight)
+    return judged(ranker, X, pairs, omega, options, **how)
 
 
 def path(rng):
@@ -280,9 +270,7 @@ def path(rng):
     options = {"Cs": Cs, "loss": loss, **stopping(rng)}
     limits, lower, upper = bounds_of(rng, X.shape[1])
     given = {"sample_weight": weight, "n_jobs": 1, **options, **limits}
-    found = quietly(lambda: papers.ranksvm_path(X, y, qid, **given))
-    if found is None:
-        return None
+    found = quietly(papers.ranksvm_path, X, y, qid, **given)
     k = int(rng.integers(3))
     pairs, omega = listed(y, qid, weight)
     c = Real(found.Cs[k]) * omega
@@ -301,8 +289,7 @@ def kernel(rng):
     options |= stopping(rng)
     X = X / max(float(np.abs(X).max()) / number(rng, -1, 1), 1e-300)
     ranker = papers.KernelRankSVM(**options, n_jobs=1, random_state=0)
-    if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
-        return None
+    quietly(ranker.fit, X, y, qid=qid, sample_weight=weight)
     rows = np.asarray(X, dtype=Real)
     products = rows @ rows.T
     gamma = Real(ranker.gamma_)
@@ -332,8 +319,7 @@ def domination(rng):
         options["solver"] = "coordinate"
     X = X / (np.abs(X).max(axis=0).astype(float) + 1e-300) * 10.0 ** rng.uniform(-3, 3, X.shape[1])
     ranker = papers.DominationRanker(**options, n_jobs=1)
-    if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
-        return None
+    quietly(ranker.fit, X, y, qid=qid, sample_weight=weight)
     u = np.ones(len(y), Real) if weight is None else weight.astype(Real)
     layer = np.unique(y, return_inverse=True)[1]
     problem = (X, qid, layer, u, u, penalty, options["alpha"])
@@ -348,14 +334,11 @@ def store(rng):
     passes = {"memory_limit": "8GB"} if rng.random() < 0.7 else {}
     ranker = papers.RankSVM(**options, **limits[0], **passes, n_jobs=1)
     how = {"limits": limits, "tol": tolerance(options, options["loss"])}
-
-    def fit():
-        given = linrank.Dataset.of(X, y, qid=qid, sample_weight=weight)
-        with tempfile.TemporaryDirectory(prefix="linrank-law-") as folder:
-            linrank.convert(given, folder + "/data.store", chunk_bytes=256)
-            return ranker.fit(linrank.Store(folder + "/data.store"))
-
-    return judged(ranker, X, *listed(y, qid, weight), {**options, **passes}, fit=fit, **how)
+    with tempfile.TemporaryDirectory(prefix="linrank-law-") as folder:
+        given = quietly(linrank.Dataset.of, X, y, qid=qid, sample_weight=weight)
+        quietly(linrank.convert, given, folder + "/data.store", chunk_bytes=256)
+        quietly(ranker.fit, linrank.Store(folder + "/data.store"))
+    return judged(ranker, X, *listed(y, qid, weight), {**options, **passes}, **how)
 
 
 def stochastic(rng):
@@ -365,8 +348,7 @@ def stochastic(rng):
     options |= {"random_state": 0, "record": "exact"}
     X = X / (np.abs(X).max() + 1e-300)
     ranker = papers.SGDRanker(**options)
-    if quietly(lambda: ranker.fit(X, y, qid=qid)) is None:
-        return None
+    quietly(ranker.fit, X, y, qid=qid)
     pairs, omega = listed(y, qid, None)
     alpha = Real(options["alpha"])
     c = omega / (alpha * len(pairs))
@@ -380,15 +362,10 @@ def factorized(rng):
     options = {"C": number(rng, -3, 2), "n_components": int(rng.integers(1, 4)), "random_state": 0}
     X = X / (np.abs(X).max() + 1e-300)
     ranker = papers.FactorizedRankSVM(**options, max_iter=int(rng.integers(1, 60)))
-    told = {**options, "loss": "hinge"}
-
-    def fit():
-        ranker.fit(X, y, qid=qid, sample_weight=weight)
-        # What is certified is that of RankSVM, and there is no promise of a tolerance.
-        ranker.objective_, ranker.converged_ = ranker.hinge_objective_, False
-        return ranker
-
-    return judged(ranker, X, *listed(y, qid, weight), told, fit=fit)
+    quietly(ranker.fit, X, y, qid=qid, sample_weight=weight)
+    # What is certified is that of RankSVM, and there is no promise of a tolerance.
+    ranker.objective_, ranker.converged_ = ranker.hinge_objective_, False
+    return judged(ranker, X, *listed(y, qid, weight), {**options, "loss": "hinge"})
 
 
 def cluster(rng, client=None):
@@ -407,11 +384,8 @@ def cluster(rng, client=None):
     settings = papers.settings_of(linrank.dask.RankSVM, **options, **limits[0])
     ranker = linrank.dask.RankSVM(**settings, client=client)
     how = {"limits": limits, "tol": tolerance(options, options["loss"])}
-
-    def fit():
-        return ranker.fit(rows, blocks[0], qid=blocks[1], **given)
-
-    return judged(ranker, X, *listed(y, qid, weight), options, fit=fit, **how)
+    quietly(ranker.fit, rows, blocks[0], qid=blocks[1], **given)
+    return judged(ranker, X, *listed(y, qid, weight), options, **how)
 
 
 KINDS = (linear, published, preferences, path, kernel, domination, store, stochastic, factorized)
@@ -423,8 +397,9 @@ def run(name, seed, numbers, **options):
     n_judged = n_refused = 0
     faults = []
     for k in numbers:
-        claimed = CASES[name](np.random.default_rng([seed, k]), **options)
-        if claimed is None:
+        try:
+            claimed = CASES[name](np.random.default_rng([seed, k]), **options)
+        except Refused:
             n_refused += 1
             continue
         n_judged += 1

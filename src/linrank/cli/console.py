@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import gc
+import math
 import os
 import signal
 import sys
@@ -45,7 +46,17 @@ def json_report(command: str, facts: dict[str, Any]) -> str:
     from linrank import __version__
 
     report = {"command": command, "linrank": __version__, **facts}
-    return json.dumps(report, ensure_ascii=False, default=str) + "\n"
+    return json.dumps(_plain(report), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: NumPy's scalars as numbers, those that are not finite as null."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_standard(text: str) -> None:
@@ -264,7 +275,6 @@ _TWICE = 1.0
 
 _sent_again: set[int] = set()
 _came: list[tuple[int, float]] = []  # during the command that is running
-_held: list[int] | None = None  # that have to wait, during `hold_signals`
 
 
 class Ended(KeyboardInterrupt):
@@ -304,23 +314,26 @@ def orderly_end() -> Iterator[None]:
 
 @contextmanager
 def hold_signals() -> Iterator[None]:
-    """Let Ctrl-C and the signals of `orderly_end` come behind the block."""
-    global _held
+    """Let Ctrl-C and the signals of `orderly_end` come behind the block, whoever handles them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
     held: list[int] = []
-    _held = held
     try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: held.append(number))
         yield
     finally:
-        _held = None
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         for number in held:
-            interrupt(number, None)
+            handlers[number](number, None)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C or one of the signals; put off while a module is imported, or signals are held."""
-    if _held is not None:
-        _held.append(number)
-        return
+    """Ctrl-C or one of the signals; put off while a module is imported."""
     if _is_importing(frame):
         send_again(number)
         return

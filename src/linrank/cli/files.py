@@ -141,12 +141,15 @@ def read_model(path: str) -> Model:
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.models.file import MAX_BYTES
+    from linrank.models.file import most_bytes
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
+        source, n_left = standard_input(), most_bytes() + 1
         with open(copy, "wb") as file:
-            file.write(standard_input().read(MAX_BYTES + 1))
+            while n_left > 0 and (block := source.read(min(n_left, 1 << 20))):
+                file.write(block)
+                n_left -= len(block)
         return load_model(copy)
 
 
@@ -362,9 +365,12 @@ def read_scores(path: str) -> NDArray[np.float64]:
     if lines == [""]:
         raise ValueError(f"{name}: no scores; expected one number per line")
     scores = np.full(len(lines), np.nan)
-    for row, line in enumerate(lines):
-        with suppress(ValueError):
-            scores[row] = float(line)
+    try:
+        scores[:] = list(map(float, lines))
+    except ValueError:  # of which line?
+        for row, line in enumerate(lines):
+            with suppress(ValueError):
+                scores[row] = float(line)
     is_finite = np.isfinite(scores)
     if not is_finite.all():
         row = int(np.argmin(is_finite))

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -55,6 +56,55 @@ class Help(argparse.RawDescriptionHelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+# Options of earlier versions.
+MOVED = {
+    "--memory": "is called --memory-limit",
+    "--metrics": "is called -m, --metric",
+    "--normalizers": "is gone: the scaling is always in the weights; leave it out",
+    "--per-query": "is called -o, --output",
+    "--plot": "is gone: draw a search in Python, with linrank.PathDisplay or linrank.GridDisplay",
+    "--scoring": "is called -m, --metric",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """That an option needs or excludes others.
+
+    Attributes
+    ----------
+    option, verb : str
+        The option, and "needs" or "excludes".
+    others : tuple of str
+        Options, or files in capitals, any of which counts.
+    values : tuple of str
+        Values of the other option that count; all if there are none.
+    what, why : str
+        The sentence, and the reason or remedy behind it with its sign.
+    """
+
+    option: str
+    verb: str
+    others: tuple[str, ...]
+    values: tuple[str, ...]
+    what: str
+    why: str
+
+    @classmethod
+    def parse(cls, line: str) -> Rule:
+        """The rule of a line, as `Parser.rules` has it.
+
+        >>> rule = Rule.parse("--stream needs --scale auto or none: others are known at the end")
+        >>> rule.option, rule.verb, rule.others, rule.values, rule.why
+        ('--stream', 'needs', ('--scale',), ('auto', 'none'), ': others are known at the end')
+        """
+        what = re.split("[:,]", line)[0]
+        option, verb, other, *words = what.replace(" or ", " ").split()
+        others = (other, *(word for word in words if word.startswith("-")))
+        values = tuple(word for word in words if word.islower() and not word.startswith("-"))
+        return cls(option, verb, others, values, what, line.removeprefix(what))
+
+
 class Parser(ArgumentParser):
     """Says what is wrong in one line, without a screen of usage before it.
 
@@ -99,21 +149,19 @@ class Parser(ArgumentParser):
 
     def check_rules(self, args: Namespace) -> None:
         """Fail on options that do not go together."""
-        for rule in filter(None, self.rules.splitlines()):
-            what = re.split("[:,]", rule)[0]
-            one, verb, other, *words = what.replace(" or ", " ").split()
-            values = [word for word in words if word.islower() and not word.startswith("-")]
-            flags = [one, other, *(word for word in words if word.startswith("-"))]
-            name, *others = map(self._name_of_value, flags)
-            if not find_given(args, [name]):
+        for rule in map(Rule.parse, filter(None, self.rules.splitlines())):
+            others = [self._name_of_value(other) for other in rule.others]
+            if not find_given(args, [self._name_of_value(rule.option)]):
                 continue
             value = getattr(args, others[0], None)
             value = self.assumed.get(others[0]) if value is None else value
-            has_other = any(getattr(args, name) != NONE for name in find_given(args, others))
-            has_other = value in values if values else has_other
-            if has_other == (verb == "excludes"):
-                found = f", not {value}" if values and verb == "needs" else ""
-                self.error(f"{what}{found}{rule.removeprefix(what)}")
+            if rule.values:
+                has_other = value in rule.values
+            else:
+                has_other = any(getattr(args, name) != NONE for name in find_given(args, others))
+            if has_other == (rule.verb == "excludes"):
+                found = f", not {value}" if rule.values and rule.verb == "needs" else ""
+                self.error(f"{rule.what}{found}{rule.why}")
 
     def _name_of_value(self, option: str) -> str:
         """The name of what was given for an option, or for a file in capitals."""
@@ -141,6 +189,8 @@ class Parser(ArgumentParser):
             return f"one argument too many: {name}"
         if name in self.owners:
             return f"{name} belongs to {self.owners[name]}"
+        if name in MOVED:
+            return f"{name} {MOVED[name]}"
         known = [*self._option_string_actions, *self.owners]
         near = nearest(name, known) if name.startswith("--") else None
         return f"unknown option {name}" + (f"; did you mean {near}?" if near else "")
@@ -349,28 +399,48 @@ def pair_weighting(text: str) -> str:
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
-    **{"positive": above_zero(), "nonnegative": nonnegative, "share": share},
-    **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
-    **{
-        "count": integer_from(1),
-        "natural": integer_from(0),
-        "steps": integer_from(1),
-        "size": integer_from(1, "auto"),
-    },
-    **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
-    **{"bounds": bounds, "weighting": pair_weighting, "features": features, "device": device},
+    "positive": above_zero(),
+    "nonnegative": nonnegative,
+    "share": share,
+    "weight": above_zero("auto"),
+    "width": above_zero("scale", "auto"),  # γ of a kernel
+    "count": integer_from(1),
+    "natural": integer_from(0),
+    "steps": integer_from(1),
+    "size": integer_from(1, "auto"),
+    "size_in_bytes": size_in_bytes,
+    "margin": margin,
+    "grid": grid,
+    "algorithms": algorithms,
+    "bounds": bounds,
+    "weighting": pair_weighting,
+    "features": features,
+    "device": device,
 }
 # Of options that are no parameters of a method.
-_KINDS: dict[str, Any] = {
-    **{"folds": n_folds, "jobs": n_jobs, "metrics": metrics, "formats": FORMATS},
-    **{"unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE},
+_KINDS_OF_COMMANDS: dict[str, Any] = {
+    "folds": n_folds,
+    "jobs": n_jobs,
+    "metrics": metrics,
+    "formats": FORMATS,
+    "unjudged": UNJUDGED,
+    "dtype": DTYPES,
+    "base": INDEX_BASE,
 }
 
 # ---- tables of options --------------------------------------------------------------------------
 
-# An option as it is typed, what it takes, and behind two blanks or more what it is for.
+# A row of a table: an option as it is typed, what it takes, and what it is for; see `declare`.
 _ROW = re.compile(
-    r"(?:(-\w), )?([][.\w-]+)(\*?)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S*))?)?)?(?:  +(.+))?"
+    r"""
+    (?:(?P<short>-\w),[ ])?
+    (?P<name>[][.\w-]+)
+    (?P<repeated>\*?)
+    (?:@(?P<dest>\w+))?
+    (?:[ ](?P<metavar>[^\s:]+) (?: :(?P<kind>\w*) (?: =(?P<default>\S*) )? )? )?
+    (?:[ ]{2,}(?P<help>.+))?
+    """,
+    re.VERBOSE,
 )
 
 
@@ -419,7 +489,7 @@ def declare(parser: Any, table: str, **kinds: Any) -> None:
                 how |= {"nargs": "*" if is_optional else "+", "default": []}
             elif is_optional:
                 how["nargs"] = "?"
-        of = {**KINDS, **_KINDS, **kinds}.get(kind)
+        of = {**KINDS, **_KINDS_OF_COMMANDS, **kinds}.get(kind)
         if of is not None:
             how["type" if callable(of) else "choices"] = of
         if kind in ("output", "last"):
@@ -478,7 +548,7 @@ def add_method(
     for title, table in groups.items():
         if _offers(method, title):
             declare(parser, title + table)
-            first = table.split("  ")[1]  # with what it takes
+            first = table.strip().partition("  ")[0]  # with what it takes
             needs = "".join(f"{name} needs {first}\n" for name in flags_in(table)[1:])
             parser.rules = needs + parser.rules  # first of all: the other rules are of the group
     parser.owners = {

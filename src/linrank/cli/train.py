@@ -65,12 +65,12 @@ GROUPS = {
 CLUSTER_RULES = f"""
 --dask excludes --memory-limit: the workers have their own
 --dask excludes --missing: it is decided when a store is written
---dask excludes --preferences: they compare any two rows
 --dask needs --solver newton or auto
 --dask excludes --pairs {" or ".join(SELECTED_PAIRS)}: they look at all rows at once
---resume needs --checkpoint FILE, the weights to go on from
 """
 RULES = f"""{CLUSTER_RULES}
+--dask excludes --preferences: they compare any two rows
+--resume needs --checkpoint FILE, the weights to go on from
 -m needs --valid FILE, the data to measure on
 --passes needs --memory-limit or --stream
 --stream excludes -c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha

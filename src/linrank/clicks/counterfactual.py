@@ -286,8 +286,17 @@ def counterfactual_value(
     if estimator == "snips":
         contributions = _ratio(contributions, log.contributions(np.ones(len(s))), log.count)
     value, std_error = _mean(contributions, log.count)
-    facts = float(log.count.sum()), *log.trust(), log.coverage(discount)
-    return CounterfactualValue(value, std_error, *facts, contributions, log.count)
+    n_effective, clipped = log.trust()
+    return CounterfactualValue(
+        value=value,
+        std_error=std_error,
+        n_lists=float(log.count.sum()),
+        n_effective=n_effective,
+        clipped=clipped,
+        coverage=log.coverage(discount),
+        contributions=contributions,
+        count=log.count,
+    )
 
 
 def _mean(values: Array, count: Array) -> tuple[float, float]:

@@ -7,17 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array, as_vector, check_each, first_true
-from linrank.data.queries import Queries
-from linrank.data.words import Words
+from linrank.data import Array, Dataset, Queries, Words, as_array, as_vector, check_each, first_true
 from linrank.errors import DataFormatError, warn
 from linrank.io.columns import arrow, columns_of, name_columns, nearest
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions, as_numbers
-from linrank.data.frames import as_array, check_each, first_true
-from linrank.data.preferences import Preferences
-from linrank.data.queries import Queries
+from linrank.data import Array, Preferences, Queries, as_array, check_each, first_true
 from linrank.errors import NoPairsError, check_natural, check_one_of, check_positive
-
-Array = NDArray[Any]
 
 
 def power_law(n_positions: int, eta: float = 1.0) -> Array:

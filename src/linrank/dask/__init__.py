@@ -4,15 +4,10 @@ The names are those of ``linrank``; what they take is a dask array, a dask dataf
 delayed blocks or a `linrank.Store` on a disk that all workers see.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from linrank.dask.estimators import DominationRanker, RankSVM
-    from linrank.dask.scoring import evaluate, predict
+from linrank.system.names import names_of
 
 # dask itself is looked for by its scheduler: a folder named dask on the path, such as that of a
 # user's scripts, would pass for the package.
@@ -25,18 +20,4 @@ if find_spec("distributed") is None:
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
 import_module("linrank.dask.rounds")
 
-__all__ = ["DominationRanker", "RankSVM", "RankSVMCV", "evaluate", "predict", "ranksvm_path"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, as those of linrank."""
-    if name not in __all__:
-        raise AttributeError(f"module 'linrank.dask' has no attribute {name!r}")
-    module = "scoring" if name in ("evaluate", "predict") else "estimators"
-    value = getattr(import_module(f"linrank.dask.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = names_of(__name__)

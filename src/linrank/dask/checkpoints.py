@@ -18,16 +18,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.dask.partitions import Partitions
-from linrank.data.bounds import weight_bounds
+from linrank.data import Array, weight_bounds
 from linrank.errors import CheckpointError, ClusterError
 from linrank.methods.base import Method, Task, Trained
 from linrank.solvers.result import Callback
 from linrank.stochastic.checkpoint import check_replaceable, load, save
-
-Array = NDArray[Any]
 
 
 def on_cluster(method: Method) -> Method:
@@ -77,11 +74,7 @@ class Keeper:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        resume: bool,
-        fit: Mapping[str, Any],
-        compares: bool = True,
+        self, path: Any, resume: bool, fit: Mapping[str, Any], compares: bool = True
     ) -> None:
         self.path = None if path is None else os.fspath(path)
         self.fit, self.compares = dict(fit), compares

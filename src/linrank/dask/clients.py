@@ -294,8 +294,7 @@ def map_tasks(
     """
     unique = f"linrank-{name}-{uuid.uuid4().hex}"
     keys = [f"{unique}-{i}" for i in range(len(lists[0]))]
-    futures: list[Future] = client.map(work, *map(list, lists), key=keys, **common)
-    return futures
+    return client.map(work, *map(list, lists), key=keys, **common)
 
 
 def delay_task(task: Callable[..., Any], number: int, *args: Any) -> Any:

@@ -19,16 +19,11 @@ from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
 from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods import parameters as settings
 from linrank.methods.base import Task, defaults_of, takes
-from linrank.methods.parameters import (
-    DominationParameters,
-    RankSVMParameters,
-    RankSVMPath,
-)
 from linrank.methods.search import certified_path
 from linrank.metrics import parse_scoring
-from linrank.parts.train import weighs_by_measure
-from linrank.parts.validation import folds_of
+from linrank.parts import folds_of, weighs_by_measure
 from linrank.ranksvm.path import PathResult, as_Cs
 from linrank.solvers.result import Callback
 
@@ -235,7 +230,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankSVM(ClusterTrainer, RankSVMParameters, KeptParameters):
+class RankSVM(ClusterTrainer, settings.RankSVMParameters, KeptParameters):
     """:class:`linrank.RankSVM` for rows on a Dask cluster: the same objective, the same solver.
 
     Every pass over the rows is a round of tasks, one a worker; Newton's method itself runs where
@@ -284,7 +279,7 @@ class RankSVM(ClusterTrainer, RankSVMParameters, KeptParameters):
 
 
 @dataclass(eq=False, repr=False)
-class DominationRanker(ClusterTrainer, SparseRanker, DominationParameters, KeptParameters):
+class DominationRanker(ClusterTrainer, SparseRanker, settings.DominationParameters, KeptParameters):
     """:class:`linrank.DominationRanker` with its l2 penalty for rows on a Dask cluster.
 
     Minimizes ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
@@ -389,7 +384,7 @@ class RankSVMCV(ClusterRanker, search.RankSVMCV, ClusterParameters):
         return self
 
 
-@takes(RankSVMPath)
+@takes(settings.RankSVMPath)
 def ranksvm_path(
     X: Any,
     y: Any = None,
@@ -442,5 +437,5 @@ def ranksvm_path(
         partitions_of(X, y, qid, sample_weight, client, gathers=True, keep=True, **how) as place,
         place.open_data() as data,
     ):
-        parameters = RankSVMPath(Cs=Cs, n_jobs=n_jobs, **options)
+        parameters = settings.RankSVMPath(Cs=Cs, n_jobs=n_jobs, **options)
         return certified_path(Task(data, parameters, query_weight=query_weight), callback)

@@ -18,24 +18,11 @@ import dask.array
 import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import delay_task
-from linrank.data.dataset import Dataset
-from linrank.data.frames import (
-    all_column_names,
-    as_array,
-    as_labels,
-    as_part_weights,
-    column_names,
-    is_frame,
-)
-from linrank.data.queries import Queries, as_ids
-from linrank.data.rows import DenseRows
+from linrank.data import Dataset, DenseRows, Queries, as_ids, frames
 from linrank.errors import DataFormatError
 from linrank.io.store.store import Store
-
-Array = NDArray[Any]
 
 Block = tuple[Any, Any, Any, Any]  # each delayed, a future, the name of a column, or None
 
@@ -153,7 +140,7 @@ def vector_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
         return _same_number(list(v.to_delayed()), what, cut)
     if _is_blocks(v):
         return _same_number(list(v), what, cut)
-    if _is_dataframe(v) or is_frame(v):
+    if _is_dataframe(v) or frames.is_frame(v):
         raise TypeError(f"{what} is a table; pass one column of it, as in X[{what!r}]")
     return _local_blocks(v, what, cut)
 
@@ -213,7 +200,7 @@ def _local_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
             f"call {cut.of}.compute_chunk_sizes()"
         )
     _check_rows(len(v), what, cut)
-    array = as_ids(v, len(v)) if what == "qid" else as_array(v, what)
+    array = as_ids(v, len(v)) if what == "qid" else frames.as_array(v, what)
     return np.split(array, np.cumsum([int(n) for n in cut.chunks])[:-1])
 
 
@@ -261,11 +248,16 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
         One element a row.
     """
     with in_partition(number):
+        if isinstance(X, Dataset | tuple):
+            what = "a Dataset" if isinstance(X, Dataset) else f"a tuple {_FORMS}"
+            if any(other is not None for other in (y, qid, weight)):
+                raise ValueError(
+                    f"the block is {what}, which holds labels and ids; leave y, qid and "
+                    "sample_weight out"
+                )
         if isinstance(X, Dataset):
-            _refuse_twice("a Dataset", y, qid, weight)
             return X
         if isinstance(X, tuple):
-            _refuse_twice(f"a tuple {_FORMS}", y, qid, weight)
             X, y, qid, weight = _unpack_block(X)
         X, (y, qid, weight) = _without_columns(_matrix(X), (y, qid, weight))
         if _n_rows(X) == 0:
@@ -274,7 +266,7 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
         data = Dataset.of(X, y, qid=qid, n_jobs=1)
         if weight is None:
             return data
-        weighted = replace(data, weight=as_part_weights(weight, data.n_rows))
+        weighted = replace(data, weight=frames.as_part_weights(weight, data.n_rows))
         weighted.__dict__["queries"] = data.queries
         return weighted
 
@@ -300,13 +292,6 @@ def rows_and_ids(block: Any, qid: Any) -> tuple[Any, Any]:
     return X, qid
 
 
-def _refuse_twice(what: str, *others: Any) -> None:
-    if any(other is not None for other in others):
-        raise ValueError(
-            f"the block is {what}, which holds labels and ids; leave y, qid and sample_weight out"
-        )
-
-
 def _unpack_block(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     """Return the parts of a block, None for those that it lacks."""
     if not 2 <= len(block) <= 4:
@@ -320,12 +305,12 @@ def _without_columns(X: Any, vectors: tuple[Any, ...]) -> tuple[Any, tuple[Any, 
     named = [v for v in vectors if isinstance(v, str)]
     if not named:
         return X, vectors
-    if not is_frame(X):
+    if not frames.is_frame(X):
         raise TypeError(
             f"{named[0]!r} names a column, but the block is a {type(X).__name__} without names; "
             "give one value per row"
         )
-    known = all_column_names(X)
+    known = frames.all_column_names(X)
     for name in named:
         if name not in known:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(map(str, known))}")
@@ -342,12 +327,12 @@ def _n_rows(X: Any) -> int:
 def _empty(X: Any, y: Any, qid: Any, weight: Any) -> Dataset:
     """A dataset of no rows, which `Dataset.of` refuses; a partition may well have none."""
     shape: tuple[int, ...] = getattr(X, "shape", (0,))
-    labels = as_labels(np.empty(0) if y is None else y, 0)
+    labels = frames.as_labels(np.empty(0) if y is None else y, 0)
     ids = None if qid is None else as_ids(qid, 0)
     if weight is not None:
-        weight = as_part_weights(weight, 0)
+        weight = frames.as_part_weights(weight, 0)
     rows = DenseRows(np.empty((0, shape[1] if len(shape) == 2 else 0)))
-    data = Dataset(rows, labels, ids, weight, column_names(X))
+    data = Dataset(rows, labels, ids, weight, frames.column_names(X))
     data.__dict__["queries"] = Queries.of(labels, np.empty(0, np.int64) if ids is None else ids)
     return data
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import (
     Watch,
@@ -23,18 +22,11 @@ from linrank.dask.clients import (
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
 from linrank.dask.repair import Repair, assign, move, refuse_split, split_queries
 from linrank.dask.rounds import DaskChunks, make_chunk
-from linrank.data.dataset import Dataset, join_ids
-from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows
+from linrank.data import Array, Dataset, DenseRows, Queries, join_ids
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
-from linrank.parts.gathered_rows import gather_rows
-from linrank.parts.parts import MemoryParts, Parts
-from linrank.parts.recipes import Recipe
+from linrank.parts import MemoryParts, Parts, Recipe, gather_rows
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
-
 
 # Of the rows that come to the client to find a start from. Ten times as many save no round on
 # MSLR's shape, and cost the client as much as three products of two workers.
@@ -65,14 +57,14 @@ class Partitions(Parts):
         What was moved to make split queries whole.
     store : Store or None
         What they were read from.
-
-    Attributes
-    ----------
     checkpoint, resume
         As in `linrank.dask.checkpoints.Keeper`, of a training.
     keep : bool
         Whether the partitions are needed after a training. Its last chunks take the rows over
         otherwise: the datasets are forgotten at once, and the partitions are used up.
+
+    Attributes
+    ----------
     n_rounds, n_repeated : int
         Rounds of tasks so far, and those of them that had to be repeated.
     n_before : int
@@ -80,10 +72,7 @@ class Partitions(Parts):
     """
 
     where: ClassVar[str] = "a cluster"
-    checkpoint: Any = None
-    resume = keep = _is_used_up = False
-    n_rounds = n_repeated = n_before = 0
-    query_numbers: Sequence[Array] = ()
+    query_numbers: Sequence[Array] = ()  # a property of other places
 
     def __init__(
         self,
@@ -94,7 +83,14 @@ class Partitions(Parts):
         query_numbers: Sequence[Array],
         repair: Repair | None = None,
         store: Store | None = None,
+        *,
+        checkpoint: Any = None,
+        resume: bool = False,
+        keep: bool = False,
     ) -> None:
+        self.checkpoint, self.resume, self.keep = checkpoint, resume, keep
+        self.n_rounds = self.n_repeated = self.n_before = 0
+        self._is_used_up = False
         self.watch, self.futures, self.summaries = watch, tuple(futures), tuple(summaries)
         self.query_ids, self.query_numbers = query_ids, tuple(query_numbers)
         self.repair, n_features = repair or Repair(), summaries[0].n_features
@@ -221,16 +217,20 @@ def partitions_of(
     else:
         blocks = blocks_of(X, y, qid, sample_weight)[1]
         lazy = [delay_task(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
-    found = assemble(watch, lazy, on_split, store)
+    training = {"checkpoint": checkpoint, "resume": resume, "keep": keep}
+    found = assemble(watch, lazy, on_split, store, **training)
     with release_on_error(found.futures):
         _check_learnable(found)
-    found.checkpoint, found.resume, found.keep = checkpoint, resume, keep
     found.n_threads = resolve(n_jobs)
     return found
 
 
 def assemble(
-    watch: Watch, lazy: Sequence[Any], on_split: str, store: Store | None = None
+    watch: Watch,
+    lazy: Sequence[Any],
+    on_split: str,
+    store: Store | None = None,
+    **training: Any,
 ) -> Partitions:
     """Return what delayed tasks make as partitions of one dataset, their queries whole.
 
@@ -244,6 +244,8 @@ def assemble(
         See `partitions_of`.
     store : Store or None
         What they read.
+    **training
+        See `Partitions`.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
     with release_on_error(futures):
@@ -255,7 +257,7 @@ def assemble(
         check_alike(summaries)
         if summaries[0].ids is None:
             numbers = [np.zeros(1, np.int64) for _ in summaries]
-            return Partitions(watch, futures, summaries, None, numbers, store=store)
+            return Partitions(watch, futures, summaries, None, numbers, store=store, **training)
         ids, numbers = number_queries([s.ids for s in summaries])
         repair = None
         if len(split := split_queries(numbers)):
@@ -264,7 +266,7 @@ def assemble(
             if on_split == "repair":
                 futures, summaries, repair = _repair(watch, futures, summaries, numbers)
                 numbers = number_queries([ids, *(s.ids for s in summaries)])[1][1:]
-        return Partitions(watch, futures, summaries, ids, numbers, repair, store)
+        return Partitions(watch, futures, summaries, ids, numbers, repair, store, **training)
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:

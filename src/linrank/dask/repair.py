@@ -5,17 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from distributed import Client, Future
-from numpy.typing import NDArray
 
 from linrank.dask.clients import map_tasks
-from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
-from linrank.data.queries import Queries
+from linrank.data import Array, Dataset, Queries, join_datasets
 
-Array = NDArray[Any]
 _log = logging.getLogger("linrank.dask")
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
 
@@ -200,8 +196,7 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
 
 def rows_of(data: Dataset, which: Array) -> Dataset:
     """The rows of some queries of a partition."""
-    rows: Dataset = data.select(data.queries.select(which).order)
-    return rows
+    return data.select(data.queries.select(which).order)
 
 
 def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
@@ -213,19 +208,11 @@ def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Datase
         kept = [own.select(mask)] if mask.any() else []
     parts = [*before, *kept, *after]
     # All gone and none came: no rows, yet an object whose summary can be taken.
-    return join_datasets(parts) if parts else own.select(np.empty(0, np.int64))
+    return join_parts(parts) if parts else own.select(np.empty(0, np.int64))
 
 
-def join_datasets(parts: Sequence[Dataset]) -> Dataset:
-    """Return the rows of datasets, one after the other; they are alike, as summaries tell."""
-    first = parts[0]
-    ids = [part.qid for part in parts]
-    joined = Dataset(
-        join_rows([part.rows for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        join_ids([a for a in ids if a is not None]),
-        join_optional([part.weight for part in parts]),
-        first.feature_names,
-    )
+def join_parts(parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of datasets, which are alike, as one; on one thread, as a worker has many."""
+    joined = join_datasets(parts)
     joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
     return joined

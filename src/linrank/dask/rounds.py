@@ -32,7 +32,7 @@ from distributed import KilledWorker, get_worker
 from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
-from linrank.parts.parts import GROUP, Task, joined, pieces, tree_sum
+from linrank.parts.parts import GROUP, Gathering, OfEach, Task, joined, pieces, tree_sum
 from linrank.parts.recipes import Chunk, Recipe, SharedChunk
 
 _log = logging.getLogger("linrank")
@@ -43,8 +43,8 @@ _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on
 Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascending
 
 
-class DaskChunks:
-    """Chunks that lie on workers; a `linrank.parts.parts.Gathering`.
+class DaskChunks(Gathering):
+    """Chunks that lie on workers, which work on them.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class DaskChunks:
             raise ValueError("there must be at least one chunk")
         self.watch = watch
         self.client = watch.client
-        self.chunks = list(chunks)
+        self.chunks, self.n_chunks = list(chunks), len(chunks)
         self._shared = list(chunks) if is_shared else []
         self.numbers = list(range(len(chunks))) if numbers is None else list(numbers)
         self.n_rounds = 0  # that were asked for
@@ -82,12 +82,7 @@ class DaskChunks:
         self._last: list[tuple[Any, Any]] = []  # large arguments of that round, and their futures
         self._sizes: dict[Any, int] = {}  # task and its switches -> bytes of its last result
 
-    @property
-    def n_chunks(self) -> int:
-        return len(self.chunks)
-
     def total(self, task: Task, *args: Any) -> Any:
-        """``Σ task(chunk, *args)`` over the chunks, by the tree of `tree_sum`."""
         kind = (_name_of(task), *(a for a in args if isinstance(a, bool)))
         size = self._sizes.get(kind)
         # A small result costs the client less than the task that would add it elsewhere.
@@ -98,18 +93,11 @@ class DaskChunks:
         self._sizes[kind] = _n_bytes(found)
         return found
 
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
-        """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
-
-        A chunk whose ``own`` is None is left out: its result is None.
-        """
+    def each(self, task: Task, *args: Any, per_chunk: OfEach = None) -> list[Any]:
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         if len(own) != self.n_chunks:
             raise ValueError(f"{len(own)} arguments for {self.n_chunks} chunks")
-        found: list[Any] = self._run_round(lambda: self._list_results(task, args, own))
-        return found
+        return self._run_round(lambda: self._list_results(task, args, own))
 
     def release(self) -> None:
         """Let the cluster forget the chunks; also after an error, also when it is gone."""

@@ -15,26 +15,13 @@ import dask
 import dask.array
 import numpy as np
 from distributed import Client
-from numpy.typing import NDArray
 
-from linrank.dask.clients import Watch, client_of, delay_task, results_of
-from linrank.dask.inputs import (
-    Cut,
-    blocks_of,
-    chunks_of,
-    cut_of,
-    in_partition,
-    is_distributed,
-    rows_and_ids,
-    store_of,
-    vector_blocks,
-)
+from linrank.dask import inputs
+from linrank.dask.clients import Watch, client_of, delay_task, map_tasks, results_of
 from linrank.dask.partitions import assemble, number_queries
-from linrank.dask.repair import assign, join_datasets, rows_of
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_labels, column_names
-from linrank.data.queries import Queries, as_ids
-from linrank.data.rows import DenseRows, as_rows
+from linrank.dask.repair import assign, join_parts, rows_of
+from linrank.data import Dataset, Queries, as_ids, as_labels, column_names
+from linrank.data.rows import Array, DenseRows, as_rows
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import (
@@ -48,8 +35,6 @@ from linrank.metrics.evaluate import (
 from linrank.metrics.evaluation import Counts, Evaluation
 from linrank.metrics.measures import ERR, Measure, Metric
 from linrank.models.linear import queries_of
-
-Array = NDArray[Any]
 
 
 def predict(model: Any, X: Any, qid: Any = None) -> Any:
@@ -73,11 +58,11 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
     dask array of float64, shape (n_rows,)
         Its chunks are the partitions of `X`; their sizes are known where those of `X` are.
     """
-    if (store := store_of(X, qid)) is not None:
-        blocks = [(chunk, None) for chunk in chunks_of(store)]
-        cut = Cut("X", tuple(float(c.rows.stop - c.rows.start) for c in store.chunks))
+    if (store := inputs.store_of(X, qid)) is not None:
+        blocks = [(chunk, None) for chunk in inputs.chunks_of(store)]
+        cut = inputs.Cut("X", tuple(float(c.rows.stop - c.rows.start) for c in store.chunks))
     else:
-        cut, whole = blocks_of(X, None, qid, None)
+        cut, whole = inputs.blocks_of(X, None, qid, None)
         blocks = [(rows, ids) for rows, _, ids, _ in whole]
     shared = dask.delayed(model, pure=False, traverse=False)
     if store is None and model.scaling.needs_queries:
@@ -93,12 +78,11 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
 
 def _scores(number: int, model: Any, block: Any, qid: Any) -> Array:
     """The scores of a block; a worker runs it, on one thread as it has a task for each."""
-    with in_partition(number):
-        X, qid = rows_and_ids(block, qid)
+    with inputs.in_partition(number):
+        X, qid = inputs.rows_and_ids(block, qid)
         if not isinstance(X, Dataset) and len(getattr(X, "shape", ())) == 2 and X.shape[0] == 0:
             return np.empty(0)
-        scores: Array = model.predict(X, qid=qid, n_jobs=1)
-        return scores
+        return model.predict(X, qid=qid, n_jobs=1)
 
 
 def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -138,9 +122,9 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
 
 def _count_rows(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
     """The ids of a block, each once, and their rows."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         if block is not None:
-            block, qid = rows_and_ids(block, qid)
+            block, qid = inputs.rows_and_ids(block, qid)
         queries = queries_of(block, 0 if qid is None else len(qid), qid)
         ids = np.zeros(1, np.int64) if queries.ids is None else queries.ids
         return ids, np.diff(queries.offsets)
@@ -148,8 +132,8 @@ def _count_rows(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
 
 def _group_rows(number: int, block: Any, qid: Any) -> Dataset:
     """The rows of a block with their queries; nobody asks for the labels."""
-    with in_partition(number):
-        X, qid = rows_and_ids(block, qid)
+    with inputs.in_partition(number):
+        X, qid = inputs.rows_and_ids(block, qid)
         if isinstance(X, Dataset):
             return X
         rows = as_rows(X, n_jobs=1)
@@ -159,7 +143,7 @@ def _group_rows(number: int, block: Any, qid: Any) -> Dataset:
 
 def _score_joint(number: int, model: Any, pieces: list[Dataset]) -> list[Array]:
     """Scores of the queries that meet here, for each of those who hold some of their rows."""
-    scores = model.predict(join_datasets(pieces), n_jobs=1)
+    scores = model.predict(join_parts(pieces), n_jobs=1)
     return np.split(scores, np.cumsum([piece.n_rows for piece in pieces])[:-1])
 
 
@@ -167,7 +151,7 @@ def _patch_scores(
     number: int, model: Any, data: Dataset, shares: list[tuple[Array, int, Any]]
 ) -> Array:
     """Scores of a partition, those of split queries replaced by what came out where they met."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         scores: Array = model.predict(data, n_jobs=1)
     for which, place, found in shares:
         scores[data.queries.select(which).order] = found[place]
@@ -206,10 +190,11 @@ def evaluate(
         Seconds for which no worker may be there, or the scheduler silent.
     """
     measures, chosen = measures_of(metrics), named_convention(convention)
-    cut = cut_of(y, "y") if is_distributed(y) or not is_distributed(scores) else None
-    cut = cut or cut_of(scores, "scores")
+    is_by_y = inputs.is_distributed(y) or not inputs.is_distributed(scores)
+    cut = inputs.cut_of(y, "y") if is_by_y else inputs.cut_of(scores, "scores")
     watch = Watch(client_of(client), patience)
-    vectors = [vector_blocks(v, n, cut) for v, n in ((y, "y"), (scores, "scores"), (qid, "qid"))]
+    given = {"y": y, "scores": scores, "qid": qid}
+    vectors = [inputs.vector_blocks(v, name, cut) for name, v in given.items()]
     lazy = [
         delay_task(_label_block, number, *block, measures, chosen)
         for number, block in enumerate(zip(*vectors, strict=True))
@@ -221,45 +206,30 @@ def evaluate(
             replace(m, y_max=y_max) if isinstance(m, ERR) and m.y_max is None else m
             for m in measures
         ]
-        futures = [
-            watch.client.submit(_evaluate_block, s.number, future, concrete, chosen, pure=False)
-            for s, future in zip(found.summaries, found.futures, strict=True)
-        ]
-        parts = results_of(watch, futures, [s.number for s in found.summaries])
-    at = np.concatenate(found.query_numbers)
-
-    def in_order(values: Sequence[Array]) -> Array:
-        """Queries numbered as in memory, so that means are taken in that order."""
-        every = np.concatenate(list(values))
-        ordered = np.empty_like(every)
-        ordered[at] = every
-        return ordered
-
-    def counted(name: str) -> Any:
-        several = [getattr(part, name) for part in parts]
-        if several[0] is None:
-            return None
-        kind = type(several[0])
-        return kind(**{n: in_order([getattr(c, n) for c in several]) for n in vars(several[0])})
-
-    counts = Counts(*map(counted, ("pairs", "dominating", "dominated")))
+        numbers = [s.number for s in found.summaries]
+        common = {"measures": concrete, "chosen": chosen}
+        futures = map_tasks(
+            watch.client, "measures", _evaluate_block, numbers, found.futures, **common
+        )
+        parts = results_of(watch, futures, numbers)
+    # Queries numbered as in memory: means are taken in that order.
+    order = np.argsort(np.concatenate(found.query_numbers))
+    counts = Counts.joined([part.counts for part in parts]).take(order)
     means: dict[str, float] = {}
     per_query: dict[str, Array] = {}
     for measure, asked in zip(measures, concrete, strict=True):
-        values = in_order([part.per_query[str(asked)] for part in parts])
+        values = np.concatenate([part.per_query[str(asked)] for part in parts])[order]
         mean, values = counts.measure(measure, chosen) or (mean_of(values), values)
         means[str(measure)], per_query[str(measure)] = mean, values
     ids = None if qid is None else found.query_ids
-    return Evaluation(
-        means, per_query, ids, chosen, counts.pairs, counts.dominating, counts.dominated
-    )
+    return Evaluation(means, per_query, ids, chosen, **vars(counts))
 
 
 def _label_block(
     number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
 ) -> Dataset:
     """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
-    with in_partition(number):
+    with inputs.in_partition(number):
         labels = as_labels(y)
         values = as_scores(scores, len(labels), chosen)
         ids = np.zeros(len(labels), np.int64) if qid is None else as_ids(qid, len(labels))
@@ -273,7 +243,7 @@ def _label_block(
 def _evaluate_block(
     number: int, data: Dataset, measures: list[Measure], chosen: Convention
 ) -> Evaluation:
-    with in_partition(number):
+    with inputs.in_partition(number):
         scores = np.ascontiguousarray(data.X[:, 0])
         return evaluate_queries(
             data.queries, data.labels, scores, metrics=measures, convention=chosen, n_jobs=1

@@ -25,8 +25,7 @@ class Box:
 
     def clip(self, w: Array) -> Array:
         """The point of the box nearest to ``w``."""
-        clipped: Array = np.minimum(np.maximum(w, self.lower), self.upper)
-        return clipped
+        return np.minimum(np.maximum(w, self.lower), self.upper)
 
     def is_free(self, w: Array, r: Array) -> Array:
         """Whether each variable can move at ``w`` in the direction of ``r``, by its sign.
@@ -36,15 +35,13 @@ class Box:
         with np.errstate(invalid="ignore"):  # inf - inf where an end is open: NaN, so False
             is_low = w <= self.lower + 4e-16 * np.abs(self.lower)
             is_high = w >= self.upper - 4e-16 * np.abs(self.upper)
-        free: Array = ~((is_low & (r <= 0.0)) | (is_high & (r >= 0.0)))
-        return free
+        return ~((is_low & (r <= 0.0)) | (is_high & (r >= 0.0)))
 
     def _room_by_variable(self, w: Array, d: Array) -> Array:
         """The largest t with ``w + t d`` within the bounds of each variable."""
         end = np.where(d < 0.0, self.lower, self.upper)
-        room: Array = np.divide(end - w, d, out=np.full_like(w, np.inf), where=d != 0.0)
-        room = np.maximum(room, 0.0)
-        return room
+        room = np.divide(end - w, d, out=np.full_like(w, np.inf), where=d != 0.0)
+        return np.maximum(room, 0.0)
 
     def room(self, w: Array, d: Array) -> float:
         """The largest ``t >= 1`` with ``w + t d`` in the box, for a ``w + d`` that is."""
@@ -54,8 +51,7 @@ class Box:
         """How far ``w + t d`` gets before a bound stops it, and the variables that stop it."""
         room = self._room_by_variable(w, d)
         t = float(room.min())
-        hit: Array = room <= t
-        return t, hit
+        return t, room <= t
 
 
 def without_rounding(w: Array, varies: Array, bounds: tuple[Array, Array] | None = None) -> Array:

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import SPARE, UNIT, Array, CsrRows, DenseRows, Extents, StreamedRows
+from linrank.data.rows import Array, CsrRows, DenseRows, Extents, Rows, StreamedRows, rounding_of
 from linrank.data.scaling import Scaling
 from linrank.system.resources import cached_property, resolve
-
-if TYPE_CHECKING:
-    from linrank.data.rows import ColumnStatistics, Rows
 
 Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
 
@@ -56,11 +52,11 @@ class Curves:
     array([[0. , 0.5, 1. ]])
     """
 
-    feature: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    knots: NDArray[np.float64]
-    values: NDArray[np.float64]
-    slopes: NDArray[np.float64]
+    feature: Array
+    offsets: Array
+    knots: Array
+    values: Array
+    slopes: Array
 
     def __post_init__(self) -> None:
         for name in ("feature", "offsets", "knots", "values", "slopes"):
@@ -109,7 +105,7 @@ class Curves:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
-    def first_pieces(self) -> NDArray[np.int64]:
+    def first_pieces(self) -> Array:
         """Where the pieces of each function begin."""
         return self.offsets[:-1] + np.arange(len(self))
 
@@ -123,7 +119,7 @@ class Curves:
         flat = self.core.columns(rows.core, resolve(n_jobs))
         return DenseRows(np.asarray(flat).reshape(rows.shape[0], len(self)))
 
-    def sums(self, rows: DenseRows, n_jobs: int | None = 1) -> NDArray[np.float64]:
+    def sums(self, rows: DenseRows, n_jobs: int | None = 1) -> Array:
         """``Σ_c g_c(x)`` of dense rows."""
         return np.asarray(self.core.sums(rows.core, resolve(n_jobs)))
 
@@ -252,9 +248,7 @@ class CurveRows(StreamedRows):
             norms[lines] = a * raw.norms[of_lines]
             widest = int(np.bincount(self.curves.feature).max()) + 4 * self.rows.shape[1]
             longest = n_rows // 16 + 1024 + MAX_KNOTS  # a task has 512 to 1023 rows, or a 16th
-            self._extents = Extents(
-                norms, largest, *((n + SPARE) * UNIT for n in (widest, longest))
-            )
+            self._extents = Extents(norms, largest, rounding_of(widest), rounding_of(longest))
         return self._extents
 
     def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
@@ -356,7 +350,7 @@ def fit_curves(
     *,
     n_knots: int | None = None,
     weight: Array | None = None,
-    statistics: ColumnStatistics | None = None,
+    statistics: Any = None,
     n_jobs: int | None = None,
 ) -> Curves:
     """The columns of an additive ranker for these rows, each of variance 1.

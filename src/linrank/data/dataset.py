@@ -56,11 +56,10 @@ def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
         )
 
 
-def warn_of_leaks(
-    rows: Rows, names: Sequence[str] | None, labels: Array, qid: Array | None
-) -> None:
+def warn_of_leaks(data: Dataset) -> None:
     """Warn of columns that are the labels or the query ids, by their names or value for value."""
-    for what, values, known in (("y", labels, _LABELS), ("qid", qid, _NAMES)):
+    rows, names = data.rows, data.feature_names
+    for what, values, known in (("y", data.labels, _LABELS), ("qid", data.qid, _NAMES)):
         if values is None:
             continue
         found = dict.fromkeys(j for j, n in enumerate(names or ()) if n.lower() in known)
@@ -360,8 +359,8 @@ class Dataset:
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
         frames.check_names(names or ())
-        warn_of_leaks(rows, names, labels, qid)
         data = cls(rows, labels, qid, weight, names)
+        warn_of_leaks(data)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
         return data.fill(missing)
@@ -403,7 +402,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     """
     if len(parts) == 1:
         return parts[0]
-    comments = None
+    comments, ids = None, [part.qid for part in parts if part.qid is not None]
     if any(part.comments is not None for part in parts):
         each = (part.comments or Comments.of([""] * part.n_rows) for part in parts)
         comments = Comments.join(list(each))
@@ -411,8 +410,9 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         parts[0],
         rows=join_rows([part.rows for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
-        qid=join_optional([part.qid for part in parts]),
+        qid=join_ids(ids) if ids else None,
         weight=join_optional([part.weight for part in parts]),
+        position=join_optional([part.position for part in parts]),
         comments=comments,
     )
 

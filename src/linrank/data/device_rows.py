@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank.data.rows import (
-    SPARE,
-    UNIT,
     Array,
     ColumnStatistics,
     CsrRows,
@@ -19,6 +17,7 @@ from linrank.data.rows import (
     Rows,
     Scan,
     StreamedRows,
+    rounding_of,
 )
 from linrank.system.device import Device, DeviceArray, as_device_array, device_of
 from linrank.system.resources import cached_property
@@ -519,7 +518,7 @@ def _scan_of(
         low, high = fold(np.minimum, parts["low"], np.inf), fold(np.maximum, parts["high"], -np.inf)
         zero = np.where(absent > 0.0, 0.0, np.nan)
         norms = np.sqrt(added(parts["square"]))
-    rounding = ((n_terms + SPARE) * UNIT for n_terms in longest)
+    rounding = (rounding_of(n_terms) for n_terms in longest)
     return Scan(
         ColumnStatistics(
             total,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from linrank.system.device import is_on_device, to_host
 
 Array = NDArray[Any]
+Names = Sequence[str] | None  # of columns, where there are any
 LONGEST_NAME = 1 << 16  # characters of the name of a feature
 _BLOCK_ROWS = 4096
 _BLOCK_COLUMNS = 16  # a group of float32 columns fills whole cache lines of the result
@@ -36,9 +37,7 @@ def all_column_names(X: Any) -> list[Any]:
     return list(X.column_names if _library(X) == "pyarrow" else X.columns)
 
 
-def feature_name(
-    names: Sequence[str] | None, j: int, base: Any = None, *, alone: bool = True
-) -> str:
+def feature_name(names: Names, j: int, base: Any = None, *, alone: bool = True) -> str:
     """What a feature is called wherever it is shown: its name, or ``feature 7``, its number.
 
     The number is that in the file, whose first feature has the number ``base``; of a matrix, which

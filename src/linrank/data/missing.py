@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import MISSING
-from linrank.data.rows import Array, CsrRows, DenseRows, first_place, row_blocks
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.data.rows import Rows
 
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
@@ -41,12 +39,12 @@ class Filling:
 
     kind: str
     n_features: int
-    values: NDArray[np.float64] | None = None
-    columns: NDArray[np.int64] = field(default_factory=lambda: _NO_COLUMNS)
-    absent: NDArray[np.bool_] | None = None
+    values: Array | None = None
+    columns: Array = field(default_factory=lambda: _NO_COLUMNS)
+    absent: Array | None = None
 
     @classmethod
-    def fit(cls, kind: str, rows: Rows, weight: NDArray[np.float64] | None = None) -> Filling:
+    def fit(cls, kind: str, rows: Rows, weight: Array | None = None) -> Filling:
         """The filling of this kind for these rows, by `fit_parts`.
 
         Parameters
@@ -223,9 +221,9 @@ class Missing:
     """
 
     kind: str = "error"
-    values: NDArray[np.float64] | None = None
-    weights: NDArray[np.float64] | None = None
-    absent: NDArray[np.bool_] | None = None
+    values: Array | None = None
+    weights: Array | None = None
+    absent: Array | None = None
 
     def __post_init__(self) -> None:
         check_one_of("missing", self.kind, MISSING)
@@ -268,14 +266,14 @@ class Missing:
             if array is not None and array.shape != (n_features,):
                 raise ValueError(f"{array.size} {name} of missing ones for {n_features} features")
 
-    def contributions(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def contributions(self, coef: Array) -> Array:
         """What a missing value of each feature adds to the score, ``coef ∘ v + c``."""
         by_value = np.zeros_like(coef) if self.values is None else coef * self.values
         return by_value if self.weights is None else by_value + self.weights
 
-    def uses(self, coef: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def uses(self, coef: Array) -> Array:
         """Whether each feature has a part in any score."""
-        used: NDArray[np.bool_] = coef != 0.0
+        used: Array = coef != 0.0
         return used if self.weights is None else used | (self.weights != 0.0)
 
     def fill(self, rows: Rows) -> Rows:
@@ -284,9 +282,7 @@ class Missing:
         return Filling(kind, rows.shape[1], self.values).fill(rows)
 
     @classmethod
-    def split(
-        cls, weights: NDArray[np.float64], filling: Filling | None
-    ) -> tuple[NDArray[np.float64], Missing]:
+    def split(cls, weights: Array, filling: Filling | None) -> tuple[Array, Missing]:
         """The coefficients of raw features and the policy, from those of filled columns."""
         if filling is None:
             return weights, cls()
@@ -296,7 +292,7 @@ class Missing:
             added[filling.columns] = weights[filling.n_features :]
         return coef, cls(filling.kind, filling.values, added, filling.absent)
 
-    def join(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
+    def join(self, coef: Array, filling: Filling | None) -> Array:
         """The inverse of `split`, for columns that may be filled in another way than before."""
         if filling is None or not len(filling.columns):
             return coef

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
@@ -67,6 +66,16 @@ class Queries:
     @property
     def n_queries(self) -> int:
         return len(self.n_levels)
+
+    @property
+    def ranked(self) -> tuple[Array, Array, Array]:
+        """Where queries begin and the levels of positions, as the core takes them."""
+        return self.offsets, self.levels, self.n_levels
+
+    @property
+    def arrays(self) -> tuple[Array, Array | None, Array, Array]:
+        """The same with the row of each position."""
+        return self.offsets, self.order, self.levels, self.n_levels
 
     def query_of_rows(self) -> Array:
         """The number of the query of each row."""
@@ -327,7 +336,7 @@ def _no_id(row: int) -> ValueError:
     return ValueError(f"qid of row {row} is missing; every row belongs to a query")
 
 
-def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
+def query_weights(weight: Any, queries: Queries) -> Array | None:
     """The factor ``c_q`` of the pair losses of each query, in the order of `queries`.
 
     Parameters
@@ -365,14 +374,12 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
     return np.ascontiguousarray(first)
 
 
-def part_query_weights(
-    weight: Mapping[Any, Any] | None, queries: Queries
-) -> NDArray[np.float64] | None:
+def part_query_weights(weight: Mapping[Any, Any] | None, queries: Queries) -> Array | None:
     """The same for a part of the queries, by their ids: all of these may have weight 0."""
     return None if weight is None else _from_mapping(weight, queries)
 
 
-def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.float64]:
+def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> Array:
     if queries.ids is None:
         raise ValueError("query_weight maps query ids to weights, but there is no qid; pass qid")
     ids = queries.ids.tolist()
@@ -396,7 +403,7 @@ _FIRST_ROWS, _MOST_VALUES = 1 << 9, 1 << 20  # compared at first, and at most at
 
 def varying_columns(
     rows: Design, queries: Queries | None, candidates: Array | None = None
-) -> NDArray[np.bool_]:
+) -> Array:
     """Whether each column has two values within any query.
 
     Nearly all columns vary within the first rows, which are few; only the others are looked at
@@ -472,7 +479,7 @@ def _vary_sparse(rows: CsrRows, starts: Array, same: Array) -> None:
 # ---- folds that keep every query whole ----------------------------------------------------------
 
 
-def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> NDArray[np.int64]:
+def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> Array:
     """The fold of each row; all rows of a query have the same.
 
     Parameters
@@ -485,13 +492,10 @@ def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> N
         The order in which queries are dealt out; the largest first when absent.
     """
     by_query = fold_of_queries(np.diff(queries.offsets), n_folds, order)
-    by_row: NDArray[np.int64] = by_query[queries.query_of_rows()]
-    return by_row
+    return by_query[queries.query_of_rows()]
 
 
-def fold_of_queries(
-    sizes: NDArray[np.int64], n_folds: int, order: Array | None = None
-) -> NDArray[np.int64]:
+def fold_of_queries(sizes: Array, n_folds: int, order: Array | None = None) -> Array:
     """The fold of each query by the numbers of their rows, which is all that it depends on.
 
     One query after the other goes to the fold with the fewest rows so far. Folds differ by at most
@@ -513,7 +517,7 @@ def fold_of_queries(
     return fold
 
 
-def row_folds(labels: Array, n_folds: int) -> NDArray[np.int64]:
+def row_folds(labels: Array, n_folds: int) -> Array:
     """The fold of each row of a single query: every fold gets its share of each label.
 
     With one query there is nothing to keep together; the rows are dealt out in order of label.

@@ -7,19 +7,15 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
 from linrank.data.frames import read_only
 from linrank.system.device import is_on_device
 from linrank.system.resources import cached_property, check_fits, resolve
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Array = frames.Array
 
@@ -49,11 +45,11 @@ class ColumnStatistics:
 
     weight: float
     n_rows: int
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    n_nonzero: NDArray[np.int64]
+    mean: Array
+    variance: Array
+    low: Array
+    high: Array
+    n_nonzero: Array
 
     @property
     def n_columns(self) -> int:
@@ -66,9 +62,7 @@ class ColumnStatistics:
         return cls(0.0, 0, zeros, zeros, infinity, -infinity, np.zeros(n_columns, np.int64))
 
     @classmethod
-    def of(
-        cls, rows: Rows, weight: NDArray[np.float64] | None = None, n_threads: int = 1
-    ) -> ColumnStatistics:
+    def of(cls, rows: Rows, weight: Array | None = None, n_threads: int = 1) -> ColumnStatistics:
         """The statistics of a block of rows; the same bits on any number of threads.
 
         Parameters
@@ -93,11 +87,11 @@ class ColumnStatistics:
         """The statistics of the first columns only."""
         return self.of_columns(slice(n_columns))
 
-    def of_columns(self, columns: slice | NDArray[np.int64]) -> ColumnStatistics:
+    def of_columns(self, columns: slice | Array) -> ColumnStatistics:
         """The statistics of some columns."""
         return self._map(lambda values: values[columns])
 
-    def mask(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
+    def mask(self, kept: Array) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
         return self._map(lambda values: np.where(kept, values, 0))
 
@@ -108,8 +102,18 @@ class ColumnStatistics:
             raise ValueError(f"n_columns must be at least {self.n_columns}, got {n_columns}")
         # Without weight no value counts, not even these.
         edge = 0.0 if self.weight > 0.0 else np.inf
-        added = iter((0.0, 0.0, edge, -edge, 0))
-        return self._map(lambda a: np.append(a, np.full(n_new, next(added), a.dtype)))
+
+        def append(values: Array, value: float) -> Array:
+            return np.append(values, np.full(n_new, value, values.dtype))
+
+        return replace(
+            self,
+            mean=append(self.mean, 0.0),
+            variance=append(self.variance, 0.0),
+            low=append(self.low, edge),
+            high=append(self.high, -edge),
+            n_nonzero=append(self.n_nonzero, 0),
+        )
 
     def _map(self, change: Callable[[Array], Array]) -> ColumnStatistics:
         """The same rows, every array of numbers by column changed alike."""
@@ -146,7 +150,12 @@ _OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of ro
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 UNIT = 2.0**-53  # of rounding
 _CLOSE = 2.0**-10  # share of themselves in which the values of a column differ that has an offset
-SPARE = 128  # roundings of what goes into a product and is made of it
+_SPARE = 128  # roundings of what goes into a product and is made of it
+
+
+def rounding_of(n_terms: int) -> float:
+    """By what share of the sum of their sizes a sum of so many products may be off."""
+    return (n_terms + _SPARE) * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,16 +237,16 @@ class Scan:
 
     statistics: ColumnStatistics
     extents: Extents
-    n_missing: NDArray[np.int64]
+    n_missing: Array
     checksum: int | None
 
     @classmethod
-    def of(cls, rows: Rows, weight: NDArray[np.float64] | None, n_threads: int) -> Scan:
+    def of(cls, rows: Rows, weight: Array | None, n_threads: int) -> Scan:
         """Scan the rows; the same bits on any number of threads."""
         found = _core.scan_columns(rows.core, weight, n_threads)
         n_rows = rows.shape[0]
         total = float(n_rows) if weight is None else float(weight.sum())
-        rounding = ((n_terms + SPARE) * UNIT for n_terms in _core.longest_sums(rows.core))
+        rounding = map(rounding_of, _core.longest_sums(rows.core))
         moments = (found[name] for name in ("mean", "variance", "low", "high", "n_nonzero"))
         return cls(
             ColumnStatistics(total, n_rows, *moments),
@@ -275,7 +284,7 @@ class Stored(Priced):
             self.__dict__["_scan"] = weight, scan
         return scan
 
-    def without_scan(self) -> Self:
+    def without_scan(self) -> Any:
         """The same rows without what a scan has found."""
         rows = copy.copy(self)  # of the arrays alone
         if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these
@@ -654,11 +663,7 @@ def _check_size(rows: Rows) -> None:
 
 
 def check_values(
-    rows: Any,
-    names: Sequence[str] | None = None,
-    *,
-    missing: bool = False,
-    n_jobs: int | None = None,
+    rows: Any, names: frames.Names = None, *, missing: bool = False, n_jobs: int | None = None
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     first = 0

@@ -8,22 +8,16 @@ and folded into the coefficients, ``coef = d ∘ w``; the rows are neither copie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linrank import _core
 from linrank.choices import SCALES
-from linrank.data.rows import CsrRows, DenseRows, StreamedRows
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows, StreamedRows
 from linrank.errors import check_one_of
 from linrank.system.resources import check_fits, resolve
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.queries import Queries
-    from linrank.data.rows import ColumnStatistics, Design, Rows
 
 BY_COLUMN = ("standard", "minmax")  # kinds with a factor for each column
 _BLOCK = 1 << 20  # entries that are scaled at a time
@@ -44,7 +38,7 @@ class Scaling:
     """
 
     kind: str = "none"
-    factors: NDArray[np.float64] | None = None
+    factors: Array | None = None
 
     def __post_init__(self) -> None:
         check_one_of("scale", self.kind, SCALES[1:])
@@ -60,9 +54,9 @@ class Scaling:
     def fit(
         cls,
         kind: str,
-        rows: Design,
+        rows: Rows | StreamedRows,
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: Array | None = None,
         n_jobs: int | None = None,
     ) -> Scaling:
         """The scaling of this kind for these rows.
@@ -209,11 +203,11 @@ class Scaling:
             return self
         return replace(self, factors=self.factors[:n_features])
 
-    def fold(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def fold(self, w: Array) -> Array:
         """Weights of the scaled features as coefficients of the raw ones, ``d ∘ w``."""
         return np.array(w, dtype=np.float64) if self.factors is None else self.factors * w
 
-    def unfold(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    def unfold(self, coef: Array) -> Array:
         """The inverse of :meth:`fold`; 0 for a feature that the scaling removes."""
         if self.factors is None:
             return np.array(coef, dtype=np.float64)
@@ -221,7 +215,7 @@ class Scaling:
         return np.divide(coef, self.factors, out=np.zeros_like(self.factors), where=kept)
 
 
-def _multiply(rows: Rows, factors: NDArray[np.float64]) -> Rows:
+def _multiply(rows: Rows, factors: Array) -> Rows:
     """Every column times its factor; entries of sparse rows a block at a time."""
     values = np.empty(rows.values.shape, rows.dtype)
     if isinstance(rows, DenseRows):

@@ -452,7 +452,7 @@ def _dress(root: Element, title: str, description: str, prefix: str) -> None:
         "xmlns": _SVG,
         "class": "linrank-picture",
         "role": "img",
-        "aria-labeledby": f"{prefix}-title {prefix}-desc",
+        "aria-labelledby": f"{prefix}-title {prefix}-desc",
         "viewBox": box,
         "width": f"{width * 4 / 3:.0f}",  # points in pixels of CSS
         "height": f"{height * 4 / 3:.0f}",

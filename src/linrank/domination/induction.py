@@ -83,12 +83,7 @@ class InductionResult(Result):
 
 
 def induce(
-    descent: Descent,
-    n_features_per_round: int,
-    *,
-    tol: float,
-    max_iter: int,
-    log: Log | None = None,
+    descent: Descent, n_per_round: int, *, tol: float, max_iter: int, log: Log | None = None
 ) -> InductionResult:
     """Minimize F over features that enter a few at a time.
 
@@ -101,7 +96,7 @@ def induce(
     ----------
     descent : Descent
         Where to start, mostly at 0; features that have a weight there are in from the start.
-    n_features_per_round : int
+    n_per_round : int
         Features that enter per round, at most.
     tol : float
         Least promise, relative to F, of a feature that enters; and the largest certified gap,
@@ -120,7 +115,7 @@ def induce(
     is_settled = not len(chosen)
     while True:
         point = descent.point()
-        entering, promises = _most_promising(descent, point, chosen, n_features_per_round, tol)
+        entering, promises = _most_promising(descent, point, chosen, n_per_round, tol)
         if is_settled and not len(entering):
             n_features = descent.problem.n_features
             message = f"all {n_features} features have entered"

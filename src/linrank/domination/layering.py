@@ -10,10 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import LAYERS
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array
-from linrank.data.queries import Queries
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset, Queries, as_array
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.ranksvm.train import sample_queries
@@ -221,18 +218,9 @@ class Layering(PickledFields):
     @cached_property
     def core(self) -> _core.Layering:
         """The same for the core, which copies the arrays."""
-        queries, table = self.queries, self.table
-        return _core.layering(
-            queries.offsets,
-            queries.levels,
-            queries.n_levels,
-            self.shift,
-            self.row_weight,
-            self.query_weight,
-            None if table is None else table.reshape(-1),
-            0 if table is None else len(table),
-            self.grades,
-        )
+        weights = self.shift, self.row_weight, self.query_weight
+        flat, size = (None, 0) if self.table is None else (self.table.reshape(-1), len(self.table))
+        return _core.layering(*self.queries.ranked, *weights, flat, size, self.grades)
 
     def on(self, sample: Queries, positions: Array, row_weight: Array) -> Layering:
         """The layers of a sample of the rows, as `linrank.ranksvm.train.draw_rows` returns it."""

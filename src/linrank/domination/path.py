@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.rows import Array
 from linrank.domination import train
@@ -75,7 +74,7 @@ def follow(
     alphas: Array,
     *,
     solver: str,
-    tol: float,
+    tol: float | None,
     max_iter: int | None,
     max_features: int | None = None,
     callback: Callback | None = None,
@@ -85,6 +84,7 @@ def follow(
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
+    tol = train.TOLERANCE if tol is None else tol
     if train.choose_solver(solver, problem.penalty, None) == "coordinate":
         fit = _coordinate_fit(problem, tol, max_iter or train.SWEEPS)
     else:
@@ -188,7 +188,7 @@ def check_path(parameters: Any) -> None:
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 
 
-def as_alphas(alphas: Any, auto: Callable[[], Array]) -> NDArray[np.float64]:
+def as_alphas(alphas: Any, auto: Callable[[], Array]) -> Array:
     """The grid as a descending array, each value once; ``auto`` makes the one of ``"auto"``."""
     is_auto = isinstance(alphas, str) and alphas == "auto"
     values = auto().tolist() if is_auto else ()

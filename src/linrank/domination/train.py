@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import DOMINATION, DOMINATION_SOLVERS, PENALTIES
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, without_offsets
+from linrank.data import Array, Dataset, without_offsets
 from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin

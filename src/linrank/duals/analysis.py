@@ -350,6 +350,8 @@ def _trained_pairs(
 # margin of exactly 1.
 SUPPORT_TOL = 1e-6
 _LISTED = 1_000_000  # pairs that are kept one by one; of more there are the sums alone
+_LOOKED_AT = 100_000_000  # pairs that are all looked at, seconds; of more, so many random ones:
+_SAMPLE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,9 +363,11 @@ class SupportDistribution:
     difference : int64 array (n_differences,)
         The order differences r that occur, ascending: 1 for neighboring labels of a query.
     n_pairs, n_support : int64 arrays (n_differences,)
-        Pairs of the training, and those of them with ``α > 0``, for each r.
+        Pairs that were looked at, and those of them with ``α > 0``, for each r.
     alpha_sum : float64 array (n_differences,)
-        ``Σα`` over the pairs, for each r.
+        ``Σα`` over the pairs that were looked at, for each r.
+    n_total : int
+        Pairs of the training; more than ``n_pairs.sum()`` if these are a sample of them.
     rows : int64 array (n_pairs, 2) or None
         The pairs (i above j) one by one, rows of X, from order-closest to farthest; None where they
         were too many to keep.
@@ -379,6 +383,7 @@ class SupportDistribution:
     n_pairs: Array
     n_support: Array
     alpha_sum: Array
+    n_total: int
     rows: Array | None = field(repr=False)
     alpha: Array | None = field(repr=False)
     loss: str
@@ -386,7 +391,7 @@ class SupportDistribution:
 
     @property
     def n_closest(self) -> int:
-        """Pairs of neighboring labels: the 1-closest ones."""
+        """Pairs of neighboring labels that were looked at: the 1-closest ones."""
         return int(self.n_pairs[self.difference == 1].sum())
 
     @property
@@ -434,9 +439,10 @@ class SupportDistribution:
 
     def __repr__(self) -> str:
         """Pairs, those with α > 0, and what the 1-closest ones have of them."""
-        near = self.up_to(1)
+        near, n_seen = self.up_to(1), int(self.n_pairs.sum())
+        pairs = f"{n_seen:,}" if n_seen == self.n_total else f"{n_seen:,} of {self.n_total:,}"
         return (
-            f"<SupportDistribution of {int(self.n_pairs.sum()):,} pairs, {self.loss}, "
+            f"<SupportDistribution of {pairs} pairs, {self.loss}, "
             f"C={self.C:g}: {self.support_share:.1%} have α > 0; the {self.n_closest:,} 1-closest "
             f"ones are {near['support']:.1%} of these, with {near['alpha']:.1%} of Σα>"
         )
@@ -460,6 +466,9 @@ def support_distribution(
     - hinge, linear model: the exact duals of :func:`linrank.dual_matrix`;
     - hinge, kernel model: ``α_ij = Cω_ij clip(ξ_ij/ε, 0, 1)``, the dual point that certifies the
       training, with ε the width within which it smoothed the hinge in the end.
+
+    All pairs are looked at, a million at a time, unless a model was trained on more than 10^8 pairs
+    that are not listed: then 10^6 random ones are, the same every time, and ``n_total`` tells.
 
     Figures 1 and 2 of Lin, Jan & Lin (2013) show these α; `SupportDistributionDisplay` draws them.
 
@@ -492,9 +501,13 @@ def support_distribution(
     queries, swept, listed, entries, loss = _trained_pairs(model, X, y=y, qid=qid, **options)
     slope = entries.C if loss == "hinge" else 2.0 * entries.C  # α/ω of a pair with equal scores
     position = queries.scatter(np.arange(queries.n_rows))
-    every = [() if swept is None else chunks(swept), () if listed is None else [listed]]
     n_swept, n_listed = 0 if swept is None else swept.n_pairs, 0 if listed is None else len(listed)
-    is_kept = n_swept + n_listed <= _LISTED
+    n_sampled = _SAMPLE if n_swept > _LOOKED_AT and listed is None else None
+    every = [
+        () if swept is None else chunks(swept, n_sampled=n_sampled),
+        () if listed is None else [listed],
+    ]
+    is_kept = (n_sampled or n_swept + n_listed) <= _LISTED
     sums = np.zeros((3, int(queries.n_levels.max()) - 1))  # pairs, those with α > 0, Σα by r - 1
     kept = []
     for part in chain(*every):
@@ -513,6 +526,7 @@ def support_distribution(
         rows, values = rows[order], values[order]
     found = np.flatnonzero(sums[0])
     n_pairs, n_support = sums[:2, found].astype(np.int64)
+    n_total = n_swept + n_listed
     return SupportDistribution(
-        found + 1, n_pairs, n_support, sums[2, found], rows, values, loss, entries.C
+        found + 1, n_pairs, n_support, sums[2, found], n_total, rows, values, loss, entries.C
     )

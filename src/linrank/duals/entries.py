@@ -10,7 +10,7 @@ around the kink, all others staying at their end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from linrank.data.preferences import Preferences
 from linrank.objective import RiskPoint, SumPoint
 from linrank.pairs import Cells as PairCells
-from linrank.pairs import Pairs, weigh_as
+from linrank.pairs import Pairs, distinct, weigh_as
 from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound
@@ -85,12 +85,18 @@ Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
 _CHUNK = 1 << 20  # pairs that are looked at together
 
 
-def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Preferences]:
-    """All pairs and their weights ω, ``size`` at a time: by query, by level of the winner."""
+def chunks(pairs: Pairs, size: int = _CHUNK, n_sampled: int | None = None) -> Iterator[Preferences]:
+    """All pairs and their weights ω, ``size`` at a time: by query, by level of the winner.
+
+    Or ``n_sampled`` of them, random ones, but the same every time.
+    """
     cells = PairCells.of(pairs.queries)
     blocks = cells.at(1) if pairs.adjacent else cells.beyond(0)
-    for begin in range(0, blocks.n_pairs, size):
-        numbers = np.arange(begin, min(begin + size, blocks.n_pairs))
+    begins = range(0, blocks.n_pairs, size)
+    parts: Iterable[Array] = (np.arange(k, min(k + size, blocks.n_pairs)) for k in begins)
+    if n_sampled is not None:
+        parts = [distinct(blocks.n_pairs, n_sampled, np.random.default_rng(0))]
+    for numbers in parts:
         winners, losers = blocks.pairs(numbers)
         listed = Preferences(cells.rows[winners], cells.rows[losers])
         yield weigh_as(pairs, listed)

@@ -33,7 +33,7 @@ from linrank.errors import (
 )
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
-from linrank.metrics import evaluate, rank_within_queries
+from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
 from linrank.search.folds import validation_sets
@@ -353,34 +353,59 @@ def _sizes(queries: Queries) -> dict[Any, int]:
     return dict(zip(ids, np.diff(queries.offsets).tolist(), strict=True))
 
 
+_OF_SCORES = "scores have no offset: train on what is left, or leave it out"
+_UNWEIGHTED = "measures weigh no rows: leave it out"
+_OF_MEASURES = "measure and cut-off are one name: {0}(scoring='ndcg@10')"
+_WARM = "pass {0}(warm_start=True) where it has that, and call fit again"
 # Arguments of ``fit`` of LightGBM and XGBoost, and what is to be done here.
-_REMEDIES = {
-    "scores have no offset: train on what is left, or leave it out": (
-        *("base_margin", "base_margin_eval_set", "eval_init_score", "init_score"),
-    ),
-    "measures weigh no rows: leave it out": ("eval_sample_weight", "sample_weight_eval_set"),
-    "measure and cut-off are one name: {0}(scoring='ndcg@10')": ("eval_at", "eval_metric"),
-    "pass {0}(warm_start=True) where it has that, and call fit again": ("init_model", "xgb_model"),
-    "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)": ("callbacks",),
-    "make a column of each category, as sklearn's OneHotEncoder does": ("categorical_feature",),
-    "pass {0}(early_stopping=True, n_iter_no_change={1})": ("early_stopping_rounds",),
-    "history_ calls the sets val0_..., val1_... in their order: leave it out": ("eval_names",),
-    "names are the columns of a data frame, or those of a Dataset": ("feature_name",),
-    "multiply the columns of X, or pass penalty or bounds to {0}": ("feature_weights",),
-    "pass {0}(verbose={1})": ("verbose",),
+_FOREIGN = {
+    "base_margin": _OF_SCORES,
+    "base_margin_eval_set": _OF_SCORES,
+    "callbacks": "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)",
+    "categorical_feature": "make a column of each category, as sklearn's OneHotEncoder does",
+    "early_stopping_rounds": "pass {0}(early_stopping=True, n_iter_no_change={1})",
+    "eval_at": _OF_MEASURES,
+    "eval_init_score": _OF_SCORES,
+    "eval_metric": _OF_MEASURES,
+    "eval_names": "history_ calls the sets val0_..., val1_... in their order: leave it out",
+    "eval_sample_weight": _UNWEIGHTED,
+    "feature_name": "names are the columns of a data frame, or those of a Dataset",
+    "feature_weights": "multiply the columns of X, or pass penalty or bounds to {0}",
+    "init_model": _WARM,
+    "init_score": _OF_SCORES,
+    "sample_weight_eval_set": _UNWEIGHTED,
+    "verbose": "pass {0}(verbose={1})",
+    "xgb_model": _WARM,
 }
-_FOREIGN = {name: remedy for remedy, names in _REMEDIES.items() for name in names}
 
 
 def check_foreign(ranker: Any, others: Mapping[str, Any]) -> None:
-    """Refuse arguments of other libraries, unless they have the defaults of these."""
+    """Refuse arguments of other libraries that ask for what the parameters do not say already."""
     kind = type(ranker).__name__
     for name, value in others.items():
         if name not in _FOREIGN:
             hint = did_you_mean(name, inspect.signature(ranker.fit).parameters)
             raise TypeError(f"{kind}.fit() got an unexpected keyword argument {name!r}{hint}")
-        if not (value is None or value is False or (isinstance(value, str) and value == "auto")):
+        if value is None or (isinstance(value, str) and value == "auto"):  # their defaults
+            continue
+        if not _is_said_already(ranker, name, value, others):
             raise TypeError(f"{kind}.fit() has no {name}; {_FOREIGN[name].format(kind, value)}")
+
+
+def _is_said_already(ranker: Any, name: str, value: Any, others: Mapping[str, Any]) -> bool:
+    """Whether an argument of another library says what a parameter says."""
+    if name == "verbose":
+        return bool(value) == bool(getattr(ranker, "verbose", 0))
+    if name == "early_stopping_rounds":
+        return getattr(ranker, "early_stopping", False) and bool(value == ranker.n_iter_no_change)
+    if name in ("eval_metric", "eval_at"):
+        metric, cutoffs = others.get("eval_metric") or "ndcg", others.get("eval_at")
+        cutoff = "" if cutoffs is None else f"@{'-'.join(map(str, np.atleast_1d(cutoffs)))}"
+        try:
+            return bool(parse(f"{metric}{cutoff}") == parse(ranker.scoring))
+        except (AttributeError, ValueError):
+            return False
+    return False
 
 
 def n_rows_of(X: Any) -> int:
@@ -442,7 +467,7 @@ class MethodRanker(FittedRanker):
             `early_stopping`.
         **others
             Of LightGBM's and XGBoost's ``fit``: a TypeError names the parameter that does the
-            same, unless the argument has its default.
+            same, unless the argument has its default or says what that parameter says.
 
         Returns
         -------

@@ -26,8 +26,13 @@ from linrank.system.seeds import seed_of
 
 # Parameters that a stream is opened with, and keeps.
 _OPTIONS = (
-    *("algorithm", "alpha", "aggressiveness", "sampling", "average"),
-    *("steps_per_row", "buffer_mb"),
+    "algorithm",
+    "alpha",
+    "aggressiveness",
+    "sampling",
+    "average",
+    "steps_per_row",
+    "buffer_mb",
 )
 
 

@@ -177,8 +177,23 @@ class TopicLabels:
             Y = frames.to_matrix(Y, "Y") if coo is None else coo
         elif np.ma.isMaskedArray(Y):  # whose mask scikit-learn does not see
             Y = frames.as_array(Y, "Y")
-        # Small integers stay small: a topic becomes float64 when its turn comes.
-        matrix: Any = check_array(Y, accept_sparse="csc", ensure_min_samples=0, input_name="Y")
+        # Small integers stay small: a topic becomes float64 when its turn comes. What is specific
+        # to topics is checked below.
+        matrix: Any = check_array(
+            Y,
+            accept_sparse="csc",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name="Y",
+        )
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"Y must be 2-D, rows × topics, got shape {matrix.shape}; for one topic fit the "
+                "estimator itself, or pass Y.reshape(-1, 1)"
+            )
         if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
             matrix = matrix.copy() if matrix is Y else matrix
             matrix.sum_duplicates()  # each label once
@@ -187,7 +202,11 @@ class TopicLabels:
             raise ValueError(
                 f"inconsistent lengths: X has {n_rows} rows but Y has {matrix.shape[0]}{transposed}"
             )
-        return cls(matrix, _names(names, matrix.shape[1]), names is not None)
+        if matrix.shape[1] == 0:
+            raise ValueError("Y has no column; give at least one topic")
+        named = _names(names, matrix.shape[1])
+        _check_finite(matrix, named)
+        return cls(matrix, named, names is not None)
 
 
 def positions_of(wanted: Any, topics: Array) -> Array:
@@ -220,6 +239,20 @@ def _names(names: Any, n_topics: int) -> Array:
     array = np.empty(n_topics, dtype=object)  # 1 and "1" differ; np.asarray would merge them
     array[:] = listed
     return array
+
+
+def _check_finite(matrix: Any, topics: Array) -> None:
+    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    with np.errstate(invalid="ignore"):
+        rows, columns = (matrix * 0.0).nonzero()  # dense or sparse: NaN, or 0 for what is finite
+    row, t = int(rows[0]), int(columns[0])
+    what = "NaN" if np.isnan(matrix[row, t]) else "infinity (inf)"
+    name = topics[t : t + 1].tolist()[0]
+    raise ValueError(
+        f"Input Y contains {what} at row {row}, column {t} (topic {name!r}); labels must be finite"
+    )
 
 
 _SAMPLE, _FIT = 0, 1  # what the seeds of a topic are for

@@ -153,6 +153,7 @@ class Form:
         precision: str = "float32",
         dense: bool = False,
         named: bool = True,
+        scales_queries: bool = False,
     ) -> Form:
         """The form of a model.
 
@@ -170,6 +171,8 @@ class Form:
             Keep features of weight 0 too.
         named : bool
             Whether the engine goes by names; without, a model that has none is not warned about.
+        scales_queries : bool
+            Whether the engine divides features by their ranges within queries where the model does.
         """
         _check_exportable(model)
         zeros, missing = np.zeros(model.n_features), model.missing
@@ -182,6 +185,12 @@ class Form:
         base: int | None = model.training.get("index_base")
         called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
         warnings = []
+        if model.scaling.kind == "query" and not scales_queries:
+            warnings.append(
+                "the model was trained with scale='query': its weights are those of features "
+                "divided by their range within each query, which the artefact does not do; divide "
+                "the features before, or train with scale='standard' or 'minmax'"
+            )
         if named and model.feature_names is None and feature_map is None:
             warnings.append(
                 f"the model has no feature names: the first feature is called f{base or 0} and so "
@@ -213,12 +222,6 @@ class Form:
         """The form with weights that the engine can hold."""
         factor = power_of_two(coef, _reach(self.statistics, self.fill), self.extra, precision)
         weights, warnings = coef * factor, list(self.warnings)
-        if self.scale == "query":
-            warnings.append(
-                "the model was trained with scale='query': its weights are those of features "
-                "divided by their range within each query, which the artefact does not do; divide "
-                "the features before, or train with scale='standard' or 'minmax'"
-            )
         least, _ = _limits(precision)
         lost = np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
         if lost.size:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from linrank.errors import did_you_mean
 from linrank.system.durable import naming
+from linrank.system.resources import count
 
 FeatureMap = Mapping[Any, Any] | str | os.PathLike[str]
 
@@ -82,8 +83,7 @@ def _columns(content: str) -> Iterable[tuple[str, str]]:
         parts = line.split("\t") if "\t" in line else line.split()
         if len(parts) != 2:
             raise ValueError(
-                f"line {number} has {len(parts)} column{'s' * (len(parts) != 1)}; write the "
-                "model's name and the "
+                f"line {number} has {count(len(parts), 'column')}; write the model's name and the "
                 "engine's, separated by a tab where names have blanks"
             )
         yield parts[0].strip(), parts[1].strip()

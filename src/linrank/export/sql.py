@@ -10,7 +10,7 @@ they are exact.
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,16 @@ from linrank.export.artefact import Artefact
 from linrank.export.form import Form
 from linrank.export.names import refuse
 from linrank.export.steps import decisions
+
+
+def _in_mysql(character: str, is_last: bool) -> bool:
+    return "\0" < character <= "\uffff" and not (is_last and character in " \t\n\v\f\r")
+
+
+def _in_bigquery(character: str, is_last: bool) -> bool:
+    """Whether a column of BigQuery may have it: a letter, mark, digit, connector or dash, ..."""
+    category = unicodedata.category(character)
+    return category[0] in "LMN" or category in ("Pc", "Pd") or character in "&%=+:'<>#| "
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,10 @@ class Dialect:
         Characters that a name may have; None where databases of this dialect differ.
     folds_case : bool
         Whether columns that differ in their capitals only are the same column.
-    refused : str
-        A regular expression of the characters that no column name has.
+    takes : function
+        Whether a column name may have a character, which may be its last.
+    rule : str
+        Which these are, as the end of "names there have".
     """
 
     name: str
@@ -46,7 +58,8 @@ class Dialect:
     closing: str
     longest: int | None
     folds_case: bool
-    refused: str = r"\0"
+    takes: Callable[[str, bool], bool] = lambda character, is_last: character != "\0"
+    rule: str = "no NUL, which ends the text of a query"
 
     def quote(self, name: str, what: str = "feature") -> str:
         """A name as it stands in a query; `what` is called so, for the error about a bad one.
@@ -56,13 +69,7 @@ class Dialect:
         >>> dialect_of("sqlserver").quote("a[1]")
         '[a[1]]]'
         """
-        bad, reason = re.search(self.refused, name), ""
-        if not name:
-            reason = "it is empty"
-        elif self.longest is not None and len(name) > self.longest:
-            reason = f"it has {len(name)} characters, the limit is {self.longest}"
-        elif bad is not None:
-            reason = f"no name there has {bad[0]!r} (U+{ord(bad[0][0]):04X}) at place {bad.start()}"
+        reason = self._refusal(name)
         if reason:
             refuse(f"sql, dialect {self.name},", what, name, reason)
         return self.opening + name.replace(self.closing, 2 * self.closing) + self.closing
@@ -71,15 +78,41 @@ class Dialect:
         """The name of a table, the parts of ``catalogue.schema.table`` quoted one by one."""
         return ".".join(self.quote(part, "table") for part in path.split("."))
 
+    def _refusal(self, name: str) -> str:
+        """Why no column there can have this name; empty where one can."""
+        if not name:
+            return "it is empty"
+        if self.longest is not None and len(name) > self.longest:
+            return f"it has {len(name)} characters, the limit is {self.longest}"
+        for place, character in enumerate(name):
+            if not self.takes(character, place == len(name) - 1):
+                found = f"{character!r} (U+{ord(character):04X}) at place {place}"
+                return f"it has {found}; names there have {self.rule}"
+        return ""
+
 
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
         Dialect("ansi", '"', '"', None, False),
-        # Nothing beyond the Basic Multilingual Plane, and no space, tab or line end at the end.
-        Dialect("mysql", "`", "`", 64, True, r"[\0\U00010000-\U0010FFFF]|[ \t\n\v\f\r]$"),
-        # Letters, marks, digits and some signs; what quoting would take for an escape is not there.
-        Dialect("bigquery", "`", "`", 300, True, r"""[\0-\x1f!"$()*,./;?@\[\\\]^`{}~\x7f-\x9f]"""),
+        Dialect(
+            name="mysql",
+            opening="`",
+            closing="`",
+            longest=64,
+            folds_case=True,
+            takes=_in_mysql,
+            rule="characters of the Basic Multilingual Plane but NUL, and no blank at the end",
+        ),
+        Dialect(
+            name="bigquery",
+            opening="`",
+            closing="`",
+            longest=300,
+            folds_case=True,
+            takes=_in_bigquery,
+            rule="letters, marks, digits, blanks, connectors, dashes and & % = + : ' < > # | only",
+        ),
         Dialect("sqlserver", "[", "]", 128, True),
     )
 }
@@ -195,13 +228,20 @@ def _find_alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, s
     return None
 
 
-def _expression(form: Form, dialect: Dialect, owner: str = "") -> str:
-    """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
+def _expression(form: Form, dialect: Dialect, owner: str = "", query: str = "") -> str:
+    """The sum; `owner` is the alias of the table that the columns are of, with its dot.
+
+    `query` is the column of the queries within which features are scaled, if they are.
+    """
     columns = [owner + dialect.quote(name) for name in form.names]
     if form.curves is not None:
         parts: Any = zip(columns, form.curves, form.added, strict=True)
         return _sum([_curve(*each) for each in parts])
     weights = form.weights.tolist()
+    if query:
+        fill = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
+        scaled = zip(columns, weights, fill, strict=True)
+        return _sum([_scaled_term(column, w, value, query) for column, w, value in scaled])
     return _sum([_term(*each) for each in zip(columns, weights, form.added, strict=True)])
 
 
@@ -212,6 +252,20 @@ def _term(column: str, weight: float, added: float | None) -> str:
     if weight == 0.0:
         return f"CASE WHEN {column} IS NULL THEN {literal(added)} ELSE 0e0 END"
     return f"COALESCE({literal(weight)} * {column}, {literal(added)})"
+
+
+def _scaled_term(column: str, weight: float, fill: float | None, query: str) -> str:
+    """``w·x / (max x - min x)`` over the rows of the query, 0 where x is the same in all of them.
+
+    Missing values are filled in before, as in training; indicators cannot be scaled within queries.
+    """
+    value = column if fill is None else f"COALESCE({column}, {literal(fill)})"
+    over = f"OVER (PARTITION BY {query})"
+    width = f"NULLIF(MAX({value}) {over} - MIN({value}) {over}, 0)"
+    term = f"COALESCE({literal(weight)} * {value} / {width}, 0e0)"
+    if fill is None:  # a NULL is not to turn into the 0 of a constant feature
+        return f"CASE WHEN {column} IS NOT NULL THEN {term} END"
+    return term
 
 
 def _curve(column: str, curve: Function, added: float | None) -> str:
@@ -249,12 +303,13 @@ def _query(
         order = f"CASE WHEN scored.{score} IS NULL THEN 1 ELSE 0 END, {order}"
     if docid is not None:
         order += f", scored.{dialect.quote(docid, 'docid')}"
+    scaled_in = f"listed.{query}" if form.scale == "query" and query else ""
     lines = [
         "SELECT scored.*,",
         f"  ROW_NUMBER() OVER ({partition}ORDER BY {order}) AS {rank}",
         "FROM (",
         "  SELECT listed.*,",
-        f"    {_expression(form, dialect, 'listed.')} AS {score}",
+        f"    {_expression(form, dialect, 'listed.', scaled_in)} AS {score}",
         f"  FROM {dialect.quote_path(table)} listed",
         ") scored",
         f"ORDER BY {f'scored.{query}, ' if query else ''}{rank}",

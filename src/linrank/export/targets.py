@@ -41,6 +41,8 @@ class Target:
         Whether it knows features by names, rather than by numbers.
     takes : {"weights", "curves", "interactions"}
         What it can compute, and all before that.
+    scales_with : tuple of str
+        Options with which it divides features by their ranges within queries; empty if it cannot.
     """
 
     summary: str
@@ -49,6 +51,7 @@ class Target:
     is_dense: bool = False
     has_names: bool = True
     takes: str = "weights"
+    scales_with: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """The function that writes."""
@@ -85,6 +88,7 @@ TARGETS = {
         "sql:write",
         "float64",
         takes="curves",
+        scales_with=("table", "qid"),
     ),
     "json": Target(
         "names and weights, for a program of one's own",
@@ -132,6 +136,7 @@ def export(
     _check_parts(target, model)
     from linrank.export.form import Form
 
+    scales = [options.get(option) is not None for option in engine.scales_with]
     form = Form.of(
         model,
         target=target,
@@ -139,6 +144,7 @@ def export(
         precision=options.get("precision") or engine.precision,
         dense=engine.is_dense,
         named=engine.has_names,
+        scales_queries=bool(scales) and all(scales),
     )
     artefact: Artefact = engine.load()(form, name, **options)
     artefact = replace(artefact, warnings=(*form.warnings, *artefact.warnings))

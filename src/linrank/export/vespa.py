@@ -7,6 +7,7 @@ or functions of the profile that it inherits from.
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
 from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
@@ -17,11 +18,15 @@ from linrank.export.steps import decisions
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # feature := word [ "(" argument { "," argument } ")" ] { "." output }
 # argument := number | text in quotes | feature
-_WORD = r"(?!(?:if|in|true|false)(?![A-Za-z0-9_@$]))[A-Za-z_@][A-Za-z0-9_@$]*"
-_PATH = rf"{_WORD}(?:\.[A-Za-z0-9_@$]+)*"
-_ARGUMENT = rf"\s*(?:{_PATH}|-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*"
-_QUOTED = re.compile(r"""\"[^"\\{}]*"|'[^'\\{}]*'""")
-_CALL = re.compile(rf"(?<![A-Za-z0-9_@$.]){_WORD}\({_ARGUMENT}(?:,{_ARGUMENT})*\)")
+_WORD = re.compile(r"[A-Za-z_@][A-Za-z0-9_@$]*")
+_OUTPUT = re.compile(r"[A-Za-z0-9_@$]+")
+_VALUE = re.compile(
+    r"""-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?(?![A-Za-z0-9_@$])
+    | "[^"\\{}]*"
+    | '[^'\\{}]*'""",
+    re.VERBOSE,
+)
+_RESERVED = ("if", "in", "true", "false")
 _DEEPEST = 32  # brackets in brackets; no rank feature has three
 
 
@@ -38,20 +43,55 @@ def check_profile_name(what: str, name: str) -> None:
 def check_rank_feature(name: str) -> None:
     """Refuse a feature name that would not be read as one rank feature."""
     check_printable("vespa", "feature", name)
-    # Texts in quotes count as numbers, and calls of plain arguments as words, from the inside out.
-    rest, n_found, depth = _QUOTED.sub("0", name), 1, 0
-    while n_found and depth < _DEEPEST:
-        rest, n_found = _CALL.subn("f", rest)
-        depth += 1
-    found = re.match(_PATH, rest)
-    end = 0 if found is None else found.end()
-    if end < len(rest):
-        reason = (
-            f"it ends before {rest[end : end + 20]!r}; a rank feature is written as name, "
-            "name(argument, ...) or name(argument).output, of letters, digits, _, @ and $, with "
-            f"brackets at most {_DEEPEST} deep"
-        )
-        refuse("vespa", "feature", name, reason)
+    end = _end_of_feature(name, 0, _DEEPEST)
+    if end < len(name):
+        _refuse_at(name, end)
+
+
+def _end_of_feature(name: str, at: int, room: int) -> int:
+    """Where the feature ends that begins at a place, with brackets at most ``room`` deep."""
+    word = _WORD.match(name, at)
+    if word is None:
+        _refuse_at(name, at)
+    if word[0] in _RESERVED:
+        refuse("vespa", "feature", name, f"{word[0]!r} is a word of the language")
+    at = word.end()
+    if name.startswith("(", at):
+        if room == 0:
+            refuse("vespa", "feature", name, f"its brackets nest more than {_DEEPEST} deep")
+        at = _end_of_arguments(name, at + 1, room - 1)
+    while name.startswith(".", at):
+        output = _OUTPUT.match(name, at + 1)
+        if output is None:
+            _refuse_at(name, at)
+        at = output.end()
+    return at
+
+
+def _end_of_arguments(name: str, at: int, room: int) -> int:
+    """Where the brackets end whose first argument begins at a place."""
+    while True:
+        at = _skip_blanks(name, at)
+        value = _VALUE.match(name, at)
+        at = _skip_blanks(name, value.end() if value else _end_of_feature(name, at, room))
+        if name.startswith(")", at):
+            return at + 1
+        if not name.startswith(",", at):
+            _refuse_at(name, at)
+        at += 1
+
+
+def _skip_blanks(name: str, at: int) -> int:
+    return len(name) - len(name[at:].lstrip())
+
+
+def _refuse_at(name: str, at: int) -> NoReturn:
+    what = f"{name[at]!r} at place {at} ends it there" if at < len(name) else "it is not complete"
+    reason = (
+        f"{what}; a rank feature is written as name, name(argument, ...) or name(argument).output, "
+        "of letters, digits, _, @ and $"
+    )
+    refuse("vespa", "feature", name, reason)
 
 
 _CHOICE = "if ({x} > {knot}, {above}, {below})"

@@ -408,8 +408,7 @@ def _reader_of(kind: str | None, stream: Replay) -> Callable[[int], bytes]:
 
     def read_guarded(size: int) -> bytes:
         try:
-            data: bytes = file.read(size)
-            return data
+            return file.read(size)
         except EOFError:
             raise DataFormatError(
                 f"{name}: the {kind} data end too early; the file is truncated"

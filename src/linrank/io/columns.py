@@ -160,8 +160,7 @@ def missing_of(column: Any) -> Array:
     if column.null_count == 0 or bits is None:  # a type without values has nulls and no bits
         return np.full(len(column), column.null_count > 0)
     valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
-    missing: Array = valid[column.offset : column.offset + len(column)] == 0
-    return missing
+    return valid[column.offset : column.offset + len(column)] == 0
 
 
 def list_sizes(lists: Any) -> Array:

@@ -26,8 +26,7 @@ from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
 from linrank.io.table_reader import TableReader
 from linrank.io.write import MixedIds, Written, write
-from linrank.system.durable import Scratch
-from linrank.system.resources import resolve
+from linrank.system import Scratch, resolve
 
 Note = Callable[[str], object]
 _OF_ROWS = ("dtype", "storage", "n_features", "zero_based")
@@ -311,11 +310,7 @@ def convert(
 
 
 def _to_store(
-    source: Source,
-    path: str | os.PathLike[str],
-    memory_limit: Any,
-    chunk_bytes: Any,
-    overwrite: bool,
+    source: Source, path: Any, memory_limit: Any, chunk_bytes: Any, overwrite: bool
 ) -> Store:
     how, n_threads = source.how, resolve(source.how["n_jobs"])
     budget = Budget.of(memory_limit, chunk_bytes, n_threads)

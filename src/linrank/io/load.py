@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,15 +15,11 @@ from linrank.data.dataset import Dataset
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
 from linrank.io.formats import open_rows, parquet_parts
+from linrank.io.roles import IF_PRESENT, Choice, TableOptions
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
 from linrank.io.trec import label_by_qrels
-from linrank.system.durable import recover
-from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from linrank.io.roles import Choice, TableOptions
-
+from linrank.system import recover, resolve
 
 Note = Callable[[str], object]
 
@@ -149,8 +145,6 @@ def load(
     >>> print(data.y, data.qid, data.feature_names)
     [2. 0.] [7 7] ('bm25', 'clicks')
     """
-    from linrank.io.roles import TableOptions
-
     data = read(
         source,
         TableOptions(label, qid, docid, weight, position, features),
@@ -219,7 +213,6 @@ def read(
             _refuse(options, None, what)
             data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
         else:
-            from linrank.io.roles import IF_PRESENT
             from linrank.io.table_files import open_table
             from linrank.io.table_reader import TableReader
 

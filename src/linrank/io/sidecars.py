@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.frames import Array, as_weights
-from linrank.data.preferences import Preferences
+from linrank.data import Array, Dataset, Preferences, as_weights
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS

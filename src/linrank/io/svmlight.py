@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_dense, join_datasets
-from linrank.data.rows import Array, CsrRows, DenseRows, Rows, resized
+from linrank.data import Array, CsrRows, Dataset, DenseRows, Rows, as_dense, join_datasets, resized
 from linrank.data.words import Comments
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Part, Progress, TextBlocks, open_blocks, read_part, standard_input

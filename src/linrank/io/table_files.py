@@ -42,7 +42,7 @@ _LEAST_COLUMNS = 16  # of a band: a cache line of the matrix
 _BATCH_ROWS = 8192
 
 
-class ParquetTable:
+class ParquetTable(Table):
     """A Parquet file, or a folder of them: columns and rows are announced at the end of each.
 
     Parameters
@@ -55,8 +55,6 @@ class ParquetTable:
         1 decodes on this thread, more use those of pyarrow.
     """
 
-    is_text = False
-
     def __init__(self, file: Any, name: str, n_threads: int) -> None:
         self.name, self._n_threads = name, n_threads
         is_path = isinstance(file, (str, os.PathLike))
@@ -66,16 +64,15 @@ class ParquetTable:
 
         with arrow_errors(name, "Parquet"):
             sources = [os.fspath(part) if is_path else part for part in parts]
-            files = [pyarrow.parquet.ParquetFile(one, pre_buffer=False) for one in sources]
-        self._files = files
+            self._files = [pyarrow.parquet.ParquetFile(one, pre_buffer=False) for one in sources]
         self.schema = self._files[0].schema_arrow
         for part, opened in zip(parts, self._files, strict=True):
             if not opened.schema_arrow.equals(self.schema):
                 raise DataFormatError(
                     f"{part}: its columns or their types differ from those of {parts[0]}"
                 )
-        self.n_rows: int | None = sum(opened.metadata.num_rows for opened in self._files)
-        self.size: int | None = sum(os.stat(part).st_size for part in parts) if is_path else None
+        self.n_rows = sum(opened.metadata.num_rows for opened in self._files)
+        self.size = sum(os.stat(part).st_size for part in parts) if is_path else None
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Row groups by bands of columns, or batches of rows where a column holds whole rows."""
@@ -126,7 +123,7 @@ def _bands_of(roles: Roles, n_rows: int) -> list[list[str]]:
     return [fields, *bands] if fields else bands
 
 
-class ArrowTable:
+class ArrowTable(Table):
     """An Arrow file or stream; only the columns that are used are read of a file.
 
     Parameters
@@ -139,14 +136,11 @@ class ArrowTable:
         Whether batches follow one another without an index.
     """
 
-    n_rows: int | None = None
-    is_text = False
-
     def __init__(self, file: Any, name: str, is_stream: bool) -> None:
         pa = arrow()
         self.name, self._is_stream = name, is_stream
         is_path = isinstance(file, (str, os.PathLike))
-        self.size: int | None = os.stat(file).st_size if is_path else None
+        self.size = os.stat(file).st_size if is_path else None
         with arrow_errors(name, "Arrow"):
             self._source = pa.OSFile(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
             self._reader = (pa.ipc.open_stream if is_stream else pa.ipc.open_file)(self._source)
@@ -286,7 +280,7 @@ _SHAPE = re.compile(r"CSV parse error: .*Expected (\d+) columns, got (\d+)")
 _IDS = ("qid", "docid", "session", "query", "document")  # roles whose values stay text
 
 
-class CsvTable:
+class CsvTable(Table):
     """Text whose first line names the columns.
 
     Features, labels and weights are read as float64 numbers, ids as text; what type a column has
@@ -305,7 +299,6 @@ class CsvTable:
         1 converts on this thread, more use those of pyarrow.
     """
 
-    n_rows: int | None = None
     is_text = True
 
     def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:

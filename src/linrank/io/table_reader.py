@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
-from linrank.data.frames import Array, as_weights
+from linrank.data import Array, Dataset, as_dense, as_sparse, as_weights, warn_of_leaks
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
@@ -50,7 +50,7 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 Note = Callable[[str], object]
 
 
-class Table(Protocol):
+class Table(ABC):
     """A source of record batches.
 
     Attributes
@@ -69,17 +69,17 @@ class Table(Protocol):
 
     name: str
     schema: Any
-    n_rows: int | None
-    size: int | None
-    is_text: bool
+    n_rows: int | None = None
+    size: int | None = None
+    is_text = False
 
+    @abstractmethod
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """(batch, its first row, the bytes of the source gone through with it).
 
         Each batch has all columns of `roles`, or some that lie side by side among the features;
         each column comes from its first row to its last.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TableReader:
         roles = self._assign()
         data = self._read(roles)
         if self.note is not None and "label" in roles.fields:
-            warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
+            warn_of_leaks(data)
         return data
 
     def parts(self) -> Iterator[Dataset]:
@@ -270,15 +270,12 @@ def _gather(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
 _MOST_ROWS = 65_536  # of a batch
 
 
-class ArrowBatches:
+class ArrowBatches(Table):
     """A table in memory; its columns are looked at where they are, if their types allow."""
-
-    size: int | None = None
 
     def __init__(self, name: str, table: Any, is_text: bool = False) -> None:
         self.name, self.schema, self.is_text = name, table.schema, is_text
-        self._table = table
-        self.n_rows: int | None = table.num_rows
+        self._table, self.n_rows = table, table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """The batches of the table, long ones in parts."""

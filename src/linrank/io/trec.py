@@ -6,15 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset
-from linrank.data.frames import Array
-from linrank.data.queries import as_ids
-from linrank.data.words import Words
+from linrank.data import Array, Dataset, Words, as_ids
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress, open_blocks
 
@@ -66,6 +63,8 @@ _Table = TypeVar("_Table", bound="_Documents")
 class _Documents:
     """What judgments and runs share: a query, a document and a number in each row."""
 
+    is_run: ClassVar[bool]
+
     query: Array
     query_ids: Array
     docids: Words
@@ -86,8 +85,20 @@ class _Documents:
     @property
     def qid(self) -> Array:
         """Query of each row, as an object array of strings."""
-        ids: Array = self.query_ids[self.query]
-        return ids
+        return self.query_ids[self.query]
+
+    def numbers_of(self, ids: Iterable[str]) -> Array:
+        """The numbers of these queries, -1 of those that do not occur."""
+        numbers = {q: i for i, q in enumerate(self.query_ids.tolist())}
+        return np.array([numbers.get(q, -1) for q in ids], np.int64)
+
+    def find(self, query: Array, docids: Words) -> Array:
+        """The row of each document of a query, given by its number; -1 where there is none."""
+        own = self.docids
+        query = np.ascontiguousarray(query)
+        return _core.find_documents(
+            self.query, own.text, own.offsets, query, docids.text, docids.offsets
+        )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return ``{query: {document: number}}``, as pytrec_eval, ir_measures and ranx take it."""
@@ -97,6 +108,41 @@ class _Documents:
         for query, docid, value in rows:
             by_query[query][docid] = value
         return found
+
+    @classmethod
+    def of_user(cls: type[_Table], given: Any) -> _Table:
+        """What users give: the rows themselves, the name of a file of them, or a mapping."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, Mapping):
+            return cls.from_dict(given)
+        if isinstance(given, (str, os.PathLike)) or hasattr(given, "read"):
+            return cls.of_file(given)
+        name = cls.__name__
+        raise TypeError(
+            f"{name.lower()} must be a {name}, the path of a file or {{query: {{document: "
+            f"number}}}}, got {type(given).__name__}"
+        )
+
+    @classmethod
+    def of_file(cls: type[_Table], source: Any, progress: Progress | None = None) -> _Table:
+        """The rows of a file."""
+        text = open_blocks(source)
+        reader = _core.TrecReader(cls.is_run)
+        for block, done in text.blocks:
+            fault = reader.read(np.frombuffer(block, np.uint8))
+            if fault is not None:
+                raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")
+            if progress is not None:
+                progress(done, text.size)
+        query, id_text, id_ends, text_of_documents, ends, values, lines, tag = reader.take()
+        if len(values) == 0:
+            form = "qid Q0 docid rank score tag" if cls.is_run else "qid iteration docid relevance"
+            raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
+        ids = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
+        own = (tag.decode("utf-8", "backslashreplace"),) if cls.is_run else ()
+        columns = (query, ids, Words(text_of_documents, ends), values, text.name, lines)
+        return _unique(cls(*columns, *own))
 
     @classmethod
     def from_dict(cls: type[_Table], table: Mapping[Any, Mapping[Any, float]]) -> _Table:
@@ -153,6 +199,8 @@ class Qrels(_Documents):
         Line of each row.
     """
 
+    is_run = False
+
     @property
     def relevance(self) -> Array:
         """Relevance of each row."""
@@ -176,6 +224,8 @@ class Run(_Documents):
     tag : str
         Name of the run.
     """
+
+    is_run = True
 
     tag: str = "linrank"
 
@@ -212,8 +262,7 @@ def load_qrels(source: Any, *, progress: Progress | None = None) -> Qrels:
     >>> qrels.to_dict()
     {'301': {'FR-1': 2.0, 'FR-2': 0.0}, '302': {'FR-1': 1.0}}
     """
-    columns, _ = _read(source, False, progress)
-    return _unique(Qrels(*columns))
+    return Qrels.of_file(source, progress)
 
 
 def load_run(source: Any, *, progress: Progress | None = None) -> Run:
@@ -229,8 +278,7 @@ def load_run(source: Any, *, progress: Progress | None = None) -> Run:
     >>> run.tag, run.docids.tolist(), run.scores
     ('mine', ['FR-2', 'FR-1'], array([9.5, 7. ]))
     """
-    columns, tag = _read(source, True, progress)
-    return _unique(Run(*columns, tag))
+    return Run.of_file(source, progress)
 
 
 def write_qrels(target: Any, qrels: Qrels) -> None:
@@ -273,29 +321,6 @@ def _write(target: Any, blocks: Iterator[str]) -> None:
     with open_output(os.fspath(target)) as file:
         for block in blocks:
             file.write(block.encode("utf-8", "surrogateescape"))
-
-
-_Columns = tuple[Array, Array, Words, Array, str, Array]
-
-
-def _read(source: Any, is_run: bool, progress: Progress | None) -> tuple[_Columns, str]:
-    """What a table of documents is made of; the tag of a run."""
-    text = open_blocks(source)
-    reader = _core.TrecReader(is_run)
-    for block, done in text.blocks:
-        fault = reader.read(np.frombuffer(block, np.uint8))
-        if fault is not None:
-            raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")
-        if progress is not None:
-            progress(done, text.size)
-    query, id_text, id_ends, text_of_documents, ends, values, lines, tag = reader.take()
-    if len(values) == 0:
-        form = "qid Q0 docid rank score tag" if is_run else "qid iteration docid relevance"
-        raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
-    ids: Array = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
-    documents = Words(text_of_documents, ends)
-    columns = (query, ids, documents, values, text.name, lines)
-    return columns, tag.decode("utf-8", "backslashreplace")
 
 
 def _unique(table: _Table) -> _Table:
@@ -359,7 +384,7 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     """
     if unjudged not in UNJUDGED:
         raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")
-    table = as_qrels(qrels)
+    table = Qrels.of_user(qrels)
     row = _judgments(data, table)
     found = row >= 0
     if not found.any():
@@ -376,34 +401,14 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     return with_labels.select(found) if unjudged == "drop" and not found.all() else with_labels
 
 
-def as_qrels(qrels: Any) -> Qrels:
-    """Judgments as users give them."""
-    if isinstance(qrels, Qrels):
-        return qrels
-    if isinstance(qrels, Mapping):
-        return Qrels.from_dict(qrels)
-    if isinstance(qrels, (str, os.PathLike)) or hasattr(qrels, "read"):
-        return load_qrels(qrels)
-    raise TypeError(
-        "qrels must be a Qrels, the path of a file or {query: {document: relevance}}, got "
-        f"{type(qrels).__name__}"
-    )
-
-
 def _judgments(data: Dataset, qrels: Qrels) -> Array:
     """The row of the qrels that judges each row, -1 where none does."""
     if data.qid is None:
         raise ValueError(f"{data.source}: rows have no query ids, by which judgments are found")
     queries = data.queries
-    numbers = {q: i for i, q in enumerate(qrels.query_ids.tolist())}
     ids = () if queries.ids is None else queries.ids.tolist()
-    of_query: Array = np.array([numbers.get(str(q), -1) for q in ids], np.int64)
-    query = queries.scatter(np.repeat(of_query, np.diff(queries.offsets)))
-    documents = Words.of(_documents(data))
-    return _core.find_documents(
-        qrels.query, qrels.docids.text, qrels.docids.offsets,
-        np.ascontiguousarray(query), documents.text, documents.offsets,
-    )  # fmt: skip
+    number = qrels.numbers_of(map(str, ids))
+    return qrels.find(number[queries.query_of_rows()], Words.of(_documents(data)))
 
 
 def _documents(data: Dataset) -> list[str]:

@@ -170,11 +170,13 @@ def write(
     names, is_text = form["names"], format == "svmlight"
     are_columns = format in TABLES and storage == "dense"
     has_no_names = is_text or (format in TABLES and not are_columns)
-    left_out = {
-        "the features": format == "qrels",
-        "the names of the features": names is not None and has_no_names,
-        "the positions": form["position_type"] is not None and is_text,
-    }
+    left_out = []
+    if format == "qrels":
+        left_out.append("the features")
+    elif names is not None and has_no_names:
+        left_out.append("the names of the features")
+    if form["position_type"] is not None and is_text:
+        left_out.append("the positions")
     return Written(
         name,
         format,
@@ -183,9 +185,7 @@ def write(
         storage,
         form["dtype"].name,
         os.path.getsize(name) if os.path.isfile(name) else None,
-        tuple(what for what, is_so in left_out.items() if is_so)[
-            : 1 if format == "qrels" else None
-        ],
+        tuple(left_out),
         tuple(filter(is_misleading, names or ())) if are_columns else (),
     )
 

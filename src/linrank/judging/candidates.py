@@ -254,7 +254,9 @@ def _in_words(name: str, values: Sequence[Any] | str) -> str:
     told = list(map(short_text, values))
     if len(told) > 3:
         return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
-    return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
+    if len(told) > 1:
+        told = [f"{', '.join(told[:-1])} or {told[-1]}"]
+    return f"{name} {''.join(told)}"
 
 
 def load_by_name(where: str) -> Any:
@@ -610,26 +612,31 @@ _GENTLE: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.02}
 
 
 _HALF: dict[str, Any] = {"colsample_bytree": 0.5, "subsample": 0.7}
-_XGBOOST: Any = ({"max_depth": (3, 4, 6)}, {"max_depth": 3, **_HALF})
-_BOOSTED: Any = (  # name, family, description, sizes, and what makes trees gentle
-    (
-        *("gbdt", _SKLEARN, "HistGradientBoostingRegressor on the labels"),
-        {"max_leaf_nodes": (7, 15, 31)},
-        {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
-    ),
-    (
-        *("lightgbm", "LightGBM", "gradient boosting, lambdarank"),
-        {"num_leaves": (7, 15, 31)},
-        {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
-    ),
-    ("xgboost-pairwise", "XGBoost", "gradient boosting, rank:pairwise", *_XGBOOST),
-    ("xgboost-ndcg", "XGBoost", "gradient boosting, rank:ndcg", *_XGBOOST),
-    (
-        *("catboost", "CatBoost", "gradient boosting, YetiRank"),
-        {"depth": (4, 6)},
-        {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
-    ),
-)
+
+
+def _boosted(
+    name: str, family: str, description: str, sizes: dict[str, Any], gentle: dict[str, Any]
+) -> Contestant:
+    """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
+    return Contestant(
+        name,
+        family,
+        description,
+        f"{_HERE}:trees",
+        {**sizes, **_SLOWLY},
+        None if family == _SKLEARN else family.lower(),
+        {"library": name},
+        f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
+        also=[{**_GENTLE, **gentle}, {}],
+    )
+
+
+def _xgboost(objective: str) -> Contestant:
+    name, description = f"xgboost-{objective}", f"gradient boosting, rank:{objective}"
+    sizes, gentle = {"max_depth": (3, 4, 6)}, {"max_depth": 3, **_HALF}
+    return _boosted(name, "XGBoost", description, sizes, gentle)
+
+
 RIVALS: tuple[Contestant, ...] = (
     *(
         Contestant(
@@ -654,19 +661,28 @@ RIVALS: tuple[Contestant, ...] = (
         settings={"library": "forest"},
         also=[{}],
     ),
-    *(  # boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults
-        Contestant(
-            name,
-            family,
-            description,
-            f"{_HERE}:trees",
-            {**sizes, **_SLOWLY},
-            None if family == _SKLEARN else family.lower(),
-            {"library": name},
-            f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
-            also=[{**_GENTLE, **gentle}, {}],
-        )
-        for name, family, description, sizes, gentle in _BOOSTED
+    _boosted(
+        "gbdt",
+        _SKLEARN,
+        "HistGradientBoostingRegressor on the labels",
+        sizes={"max_leaf_nodes": (7, 15, 31)},
+        gentle={"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
+    ),
+    _boosted(
+        "lightgbm",
+        "LightGBM",
+        "gradient boosting, lambdarank",
+        sizes={"num_leaves": (7, 15, 31)},
+        gentle={"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
+    ),
+    _xgboost("pairwise"),
+    _xgboost("ndcg"),
+    _boosted(
+        "catboost",
+        "CatBoost",
+        "gradient boosting, YetiRank",
+        sizes={"depth": (4, 6)},
+        gentle={"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
     ),
     Contestant(
         "best-feature", "baseline", "the best single feature, up or down", f"{_HERE}:single_feature"

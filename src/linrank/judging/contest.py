@@ -236,9 +236,18 @@ def compare_methods(
     tests = {"correction": correction, "confidence": confidence, "n_resamples": n_resamples}
     comparison, more = compare_entries(entries, baseline, random_state=seed, n_jobs=n_jobs, **tests)
     unused = _unused_validation(given, protocol) if selection == "auto" else []
-    found = tuple(entries), comparison, tuple(measures), baseline, rules
-    told = protocol.describe(), protocol.selection, protocol.names, (*remarks, *unused, *more)
-    return Contest(*found, *told, time.monotonic() - start)
+    return Contest(
+        entries=tuple(entries),
+        comparison=comparison,
+        metrics=tuple(measures),
+        baseline=baseline,
+        rules=rules,
+        protocol=protocol.describe(),
+        selection=protocol.selection,
+        sources=protocol.names,
+        remarks=(*remarks, *unused, *more),
+        seconds=time.monotonic() - start,
+    )
 
 
 def _protocol(train: Any, valid: Any, test: Any, folds: Sequence[Dataset] | None) -> Protocol:

@@ -127,9 +127,10 @@ def sample_pairs(queries: Queries, n: int) -> tuple[NDArray[np.int64], NDArray[n
     """Rows (upper, lower) of ``n`` random pairs, the same every time; of all if there are fewer."""
     cells = Cells.of(queries)
     blocks = cells.beyond(0)
-    numbers = np.arange(blocks.n_pairs)
     if blocks.n_pairs > n:
         numbers = distinct(blocks.n_pairs, n, np.random.default_rng(0))
+    else:
+        numbers = np.arange(blocks.n_pairs)
     upper, lower = blocks.pairs(numbers)
     return cells.rows[upper], cells.rows[lower]
 

@@ -350,7 +350,7 @@ def run_all(
     shared = asdict(rules)
     budget, n_total = shared.pop("budget"), len(waiting)
     running: list[Worker] = []
-    took: list[float] = []  # seconds of the jobs that have ended
+    took: dict[str, list[float]] = {}  # seconds of the jobs that have ended, by method
 
     def tell(**state: Any) -> None:
         if progress is not None:
@@ -371,19 +371,49 @@ def run_all(
                     running.remove(worker)
                     outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
-                    took.append(worker.seconds)
+                    took.setdefault(worker.method.name, []).append(worker.seconds)
                     shown = ("status", "why", "score", "parameters")
                     about: dict[str, Any] = {name: getattr(outcome, name) for name in shown}
                     about |= {"fold": worker.fold + 1, "method": worker.method.name}
                     tell(event="finished", scoring=rules.scoring, seconds=worker.seconds, **about)
                 names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
-                n_rounds = (len(waiting) + len(running)) / max(1, len(running))
-                seconds = n_rounds * sum(took) / len(took) if took else None  # as the others took
+                left = [(worker.method.name, worker.seconds) for worker in running]
+                left += [(method.name, 0.0) for _, method in waiting]
+                seconds = estimate_seconds(left, took, max(1, len(running)))
                 tell(event="running", running=names, seconds_left=seconds)
         finally:
             for worker in running:
                 worker.stop()
     return outcomes
+
+
+def estimate_seconds(
+    left: Sequence[tuple[str, float]], took: Mapping[str, Sequence[float]], n_at_once: int
+) -> float | None:
+    """Seconds that jobs may still take: each as long as its method took on other folds.
+
+    A method that has not ended yet is taken to need what the others did on average, and once it has
+    taken longer, as long again; None while there is nothing to go by.
+
+    Parameters
+    ----------
+    left : sequence of (str, float)
+        The method of each job, and how long it has been running.
+    took : mapping of str to sequence of float
+        How long jobs of each method took.
+    n_at_once : int
+        Jobs that run side by side.
+    """
+    if not took:
+        return None
+    means = {name: sum(times) / len(times) for name, times in took.items()}
+    usual = sum(means.values()) / len(means)
+    rest = 0.0
+    for name, spent in left:
+        expected = means.get(name, usual)
+        is_overdue = name not in means and spent > expected
+        rest += spent if is_overdue else max(0.0, expected - spent)
+    return rest / n_at_once
 
 
 # ---- in the process of a job --------------------------------------------------------------------

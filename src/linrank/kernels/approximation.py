@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, DenseRows, Extents, Rows, StreamedRows
+from linrank.data import Array, Dataset, DenseRows, Extents, Rows, StreamedRows
 from linrank.errors import check_natural
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
@@ -215,77 +214,48 @@ class Room:
 
     Attributes
     ----------
-    limit : int
-        Bytes that may be taken beside the data.
-    n_rows : int
-        Rows of the data.
-    n_components : int
-        m.
-    block : int
-        Bytes of a block while its features are computed.
     n_candidates : int
         Rows that landmarks are chosen from.
+    is_streamed : bool
+        Whether the features of all rows are too many.
+    capacity : int
+        Rows whose features may be stored at a time.
+    n_blocks : int
+        Blocks that there is room for at a time.
     """
 
-    limit: int
-    n_rows: int
-    n_components: int
-    block: int
     n_candidates: int
+    is_streamed: bool
+    capacity: int
+    n_blocks: int
 
     @classmethod
     def of(cls, memory_limit: Any, rows: Rows, n_components: int) -> Room:
         """Room by the limit, half of what is free if None; MemoryError where it is too small."""
-        n_rows = rows.shape[0]
+        n_rows, of_row, square = rows.shape[0], 4 * n_components, 8 * n_components**2
         n_candidates = min(n_rows, _CANDIDATES * n_components)
         limit = allowed(memory_limit)
         limit = _UNKNOWN if limit is None else limit
         if memory_limit is not None:
             # Their factor is there twice, in double.
             n_candidates = min(n_candidates, max(n_components, limit // (16 * n_components)))
-        block = BLOCK * (12 * n_components + rows.nbytes // n_rows)
-        room = cls(limit, n_rows, n_components, block, n_candidates)
+        block = BLOCK * (12 * n_components + rows.nbytes // n_rows)  # while it is computed
+        # Hessians, their factors, and the parts that they are summed from.
+        hessians = (6 + min(16, max(2, _PART // square))) * square
+        beside = limit - limit // 4
+        is_streamed = hessians + n_rows * of_row > beside
         least = min(n_rows, _LEAST * n_components)
-        needed = max(4 * block, (room._hessians + 2 * least * room._row) * 4 // 3 + 4)
-        if room.is_streamed and limit < needed:
+        needed = max(4 * block, (hessians + 2 * least * of_row) * 4 // 3 + 4)
+        if is_streamed and limit < needed:
             raise too_small(
                 limit,
                 f"n_components={n_components}, even where features are computed block by block,",
                 needed,
                 "use fewer components",
             )
-        return room
-
-    @property
-    def _row(self) -> int:
-        """Bytes of the features of a row."""
-        return 4 * self.n_components
-
-    @property
-    def _hessians(self) -> int:
-        """Bytes of Hessians, their factors, and the parts that they are summed from."""
-        square = 8 * self.n_components**2
-        return (6 + min(16, max(2, _PART // square))) * square
-
-    @property
-    def is_streamed(self) -> bool:
-        """Whether the features of all rows are too many."""
-        return self._hessians + self.n_rows * self._row > self.limit - self.limit // 4
-
-    @property
-    def capacity(self) -> int:
-        """Rows whose features may be stored at a time.
-
-        Half of what there is room for: samples of queries may be larger than they were asked for.
-        """
-        if not self.is_streamed:
-            return self.n_rows
-        return (self.limit - self.limit // 4 - self._hessians) // (2 * self._row)
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks that there is room for at a time."""
-        return max(1, self.limit // 4 // self.block)
+        # Half of what there is room for: samples of queries may be larger than they were asked for.
+        capacity = (beside - hessians) // (2 * of_row) if is_streamed else n_rows
+        return cls(n_candidates, is_streamed, capacity, max(1, limit // 4 // block))
 
 
 _COMPONENTS = 512  # unless told

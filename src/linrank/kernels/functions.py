@@ -10,8 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import KERNEL_PARAMETERS, KERNELS, WITH_GAMMA
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, DenseRows, Rows
+from linrank.data import Array, Dataset, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.system.resources import PickledFields, cached_property, useful_threads
 

@@ -13,15 +13,7 @@ import numpy as np
 from linrank.data.rows import Array, dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.objective import SumPoint
-from linrank.solvers.conjugate import (
-    Directions,
-    Memory,
-    Preconditioner,
-    Solution,
-    Solve,
-    by_cholesky,
-    solve_newton,
-)
+from linrank.solvers import conjugate
 from linrank.system.device import HOST, Device
 
 HESSIAN_BYTES = 1 << 28  # of vectors that a Hessian takes at a time on a device
@@ -140,7 +132,7 @@ _HARMLESS = 0.05  # share of the slope that a step may lose by being written dow
 
 
 @dataclass(eq=False)
-class OnLandmarks(Preconditioner):
+class OnLandmarks(conjugate.Preconditioner):
     """``M`` = ``∇²f`` on the span of the landmarks, at an earlier iterate, and 1 beside it.
 
     In an orthonormal basis U of the span, rows have the coordinates G, a function r has
@@ -162,7 +154,7 @@ class OnLandmarks(Preconditioner):
     landmarks: Landmarks
     patience: int
     n_threads: int = 1
-    _inverse: Solve | None = field(default=None, init=False)
+    _inverse: conjugate.Solve | None = field(default=None, init=False)
 
     def matrix(self, point: Any, n_last: int) -> Any:
         """H at the point: a sweep for each landmark, and one product of matrices.
@@ -198,18 +190,18 @@ class OnLandmarks(Preconditioner):
         H.reshape(-1)[:: len(G) + 1] += 1.0
         return H
 
-    def at(self, point: Any, n_last: int) -> Solve:
+    def at(self, point: Any, n_last: int) -> conjugate.Solve:
         self.is_exact = self._inverse is None or n_last > self.patience
         if self.is_exact:
             place = self.landmarks.place
             factor = {} if place is HOST else {"factor": self._factor_there}
             with place.current():
-                self._inverse = by_cholesky(self.matrix(point, n_last), **factor)
+                self._inverse = conjugate.by_cholesky(self.matrix(point, n_last), **factor)
         # A fresh H is as good as it gets; an aged one is better taken again than waited for.
         self.limit = 500 if self.is_exact else 2 * self.patience + 12
         return self._on_span
 
-    def _factor_there(self, H: Any) -> Solve | None:
+    def _factor_there(self, H: Any) -> conjugate.Solve | None:
         """With W the inverse of the factor, ``H⁻¹ = W'W`` in two products: a triangle is slow."""
         from cupyx import errstate
 
@@ -229,7 +221,7 @@ class OnLandmarks(Preconditioner):
             return self.landmarks.add(self._inverse(along) - along, y)
 
 
-class KernelDirections(Directions):
+class KernelDirections(conjugate.Directions):
     """Steps whose coefficients are those of slopes of the loss, but for some of landmarks.
 
     Coefficients that Q takes to nearly 0 are invisible to the inner product, and conjugate
@@ -241,7 +233,7 @@ class KernelDirections(Directions):
 
     preconditioner: OnLandmarks
 
-    def represented(self, point: Any, solution: Solution) -> Solution:
+    def represented(self, point: Any, solution: conjugate.Solution) -> conjugate.Solution:
         landmarks, part = self.preconditioner.landmarks, point.parts[1]
         rest, curved = solution.r, part.risk.loss.curvature(part.loss, solution.d[1])
         d = solution.d + rest
@@ -271,14 +263,14 @@ def settle_coefficients(point: SumPoint, preconditioner: OnLandmarks, tol: float
     So the system is solved further until ρ does no harm. None where that takes too long.
     """
     part, allowed = point.parts[1], _SHARE * tol * point.primal
-    memory = Memory(preconditioner.memory, point.w.shape[-1])
+    memory = conjugate.Memory(preconditioner.memory, point.w.shape[-1])
     solve = preconditioner.at(point, 0)
     d, rest = np.zeros_like(point.w), -point.gradient
     goal = 1e-6 * tol * point.primal
     for _ in range(_TRIALS):
         left = SimpleNamespace(gradient=-rest, hvp=point.hvp)  # of the system
         improved, limit = memory.improve(solve), preconditioner.limit
-        solution = solve_newton(left, improved, memory, 0.0, 0.0, limit, residual=goal)
+        solution = conjugate.solve_newton(left, improved, memory, 0.0, 0.0, limit, residual=goal)
         d, rest = d + solution.d, solution.r
         excess = point.moved(1.0, d + rest, point.image(d + rest)).primal - point.primal
         if excess <= allowed:

@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.frames import as_array
-from linrank.data.rows import Array, CsrRows, Rows
+from linrank.data import Array, CsrRows, Rows, as_array
 from linrank.kernels.functions import Kernel
+from linrank.system import allowed, cached_property, describe_bytes, too_small, useful_threads
 from linrank.system.device import HOST, Device
-from linrank.system.resources import (
-    allowed,
-    cached_property,
-    describe_bytes,
-    too_small,
-    useful_threads,
-)
 
 # What rounding may do, relative to the largest entry (symmetry) or eigenvalue (definiteness):
 # kernels computed elsewhere in float32 are symmetric to some 1e-7 and have eigenvalues below zero
@@ -293,7 +286,7 @@ def kernel_matrix(
     kernel: Kernel,
     rows: Rows,
     *,
-    memory_limit: int | float | str | None = None,
+    memory_limit: Any = None,
     beside: int = 0,
     n_threads: int = 1,
     device: Device | None = None,

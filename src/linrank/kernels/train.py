@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import LOSSES
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, dot
+from linrank.data import Array, Dataset, dot
 from linrank.errors import check_numbers
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import (

@@ -11,10 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import CONSTRAINTS, QUERY_NORMALIZATIONS
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array
-from linrank.data.queries import Queries
-from linrank.data.rows import Array, without_offsets
+from linrank.data import Array, Dataset, Queries, as_array, without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
 from linrank.objective import Ridge, Risk, Sum
@@ -133,9 +130,7 @@ def train_factorized(
     descent = _core.factor_descent(
         rows.core,
         queries.order,
-        queries.offsets,
-        queries.levels,
-        queries.n_levels,
+        *queries.ranked,
         scale,
         bound,
         constraint,

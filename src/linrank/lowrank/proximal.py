@@ -87,30 +87,20 @@ class ProximalProblem:
 
     Parameters
     ----------
-    rows, scale
-        The features and their factors.
-    rectangles : Rectangles
-        The pairs and the bounds of their dual variables.
-    y : float64 array (n_entries,)
-        The matrix to be near to. Its owner may write to it between two solutions.
-    rho : float64 array (n_blocks,)
-        The weight ρ of the distance, for each block; likewise.
+    whole : Splitting
+        Has the features and their factors, ``rows`` and ``scale``; ``rectangles``, the pairs and
+        the bounds of their dual variables; the matrix ``y`` to be near to, and for each block the
+        weight ``rho`` of the distance. To both it may write between two solutions.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        rectangles: Rectangles,
-        y: Array,
-        rho: Array,
-        scale: Array | None,
-        n_threads: int,
-    ) -> None:
-        self.loss = ProximalHinge(rectangles, y, rho, n_threads)
+    def __init__(self, whole: Any) -> None:
+        rows, scale, n_threads = whole.rows, whole.scale, whole.n_threads
+        rectangles: Rectangles = whole.rectangles
+        self.loss = ProximalHinge(rectangles, whole.y, whole.rho, n_threads)
         self.risk = Risk(rows, self.loss, 1.0, scale)
         self.objective = Sum(Ridge(), self.risk)
         weight = np.zeros(rectangles.pairs.queries.n_queries)
-        weight[rectangles.query] = 1.0 / rho
+        weight[rectangles.query] = 1.0 / whole.rho
         pairs = Pairs(rectangles.pairs.queries, query_weight=weight)
         self._directions = Directions(AllPairs(rows, pairs, scale, n_threads), rows.shape[1])
 

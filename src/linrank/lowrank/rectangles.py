@@ -50,16 +50,9 @@ class Rectangles(PickledFields):
     @cached_property
     def core(self) -> _core.Rectangles:
         """The same for the core."""
-        pairs, queries = self.pairs, self.pairs.queries
-        return _core.rectangles(
-            queries.offsets,
-            queries.levels,
-            queries.n_levels,
-            self.query,
-            pairs.row_weight,
-            pairs.query_weight,
-            self.C,
-        )
+        pairs = self.pairs
+        weights = pairs.row_weight, pairs.query_weight
+        return _core.rectangles(*pairs.queries.ranked, self.query, *weights, self.C)
 
     @cached_property
     def offsets(self) -> Array:

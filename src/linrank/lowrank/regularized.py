@@ -21,8 +21,7 @@ import numpy as np
 
 from linrank._core import dot
 from linrank.choices import QUERY_NORMALIZATIONS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, Rows, without_offsets
+from linrank.data import Array, Dataset, Rows, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory
@@ -140,9 +139,7 @@ class Splitting:
         # enough where λCω is small; where it is large, steps of 1/2λ would crawl over the box.
         with np.errstate(over="ignore", divide="ignore"):  # of bounds that are next to nothing
             self.rho = np.minimum(2.0 * self.lam, _STEP / rectangles.mean_bounds())
-        self.problem = ProximalProblem(
-            rows, rectangles, self.y, self.rho, self.scale, self.n_threads
-        )
+        self.problem = ProximalProblem(self)
         shapes = np.array(rectangles.shapes, dtype=np.float64)
         self._prices = shapes.prod(axis=1) * shapes.min(axis=1)  # of a decomposition
         self._w = np.zeros(rows.shape[1])

@@ -8,26 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, DenseRows
+from linrank.data import Array, Dataset, DenseRows
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
 from linrank.methods import DOMINATION, RANKSVM
+from linrank.methods import parameters as of
 from linrank.methods.base import Description, Task, Trained
+from linrank.methods.description import describe_optimum, optimum_line
 from linrank.methods.domination import grid_of
-from linrank.methods.ground import Ground, describe_optimum, optimum_line, place_of
-from linrank.methods.parameters import (
-    DominationParameters,
-    DominationSearch,
-    RankSVMParameters,
-    RankSVMSearch,
-)
-from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH, Found
+from linrank.methods.ground import Ground, place_of
+from linrank.methods.search import Found, search_domination, search_ranksvm
 from linrank.metrics import parse_scoring
-from linrank.search.folds import as_folds
-from linrank.search.tuning import Judging, Tuning
-from linrank.system.resources import cached_property
-from linrank.system.seeds import seed_of
+from linrank.search import Judging, Tuning, as_folds
+from linrank.system import cached_property, seed_of
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -124,7 +117,8 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
     """
     p, started = task.parameters, time.perf_counter()
     task = replace(task, data=place_of(task))
-    data = task.data.dataset
+    data, seed = task.data.dataset, seed_of(p.random_state)
+    unit = max(1.0, float(np.count_nonzero(data.queries.n_levels > 1)))
     if p.time_limit is not None:
         check_positive("time_limit", p.time_limit)
     judging = {"scoring": p.metric, "selection": "best", **judging}
@@ -138,7 +132,7 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
             reason = f"about {needed:.1f} s more than there were of time_limit={p.time_limit:g}"
             tried.append({"model": candidate.name, "told": candidate.told, "skipped": reason})
             continue
-        run = _Run.of(candidate, task, len(folds))
+        run = _Run(candidate, task, len(folds), seed, unit)
         tuning = run.tune(folds, judging)
         last = time.perf_counter() - begun
         runs.append((run, tuning))
@@ -168,23 +162,18 @@ class _Run:
     seed: int
     unit: float  # queries with pairs: what the weights of all pairs sum to
 
-    @classmethod
-    def of(cls, candidate: Candidate, task: Task, n_folds: int) -> _Run:
-        unit = float(np.count_nonzero(task.data.dataset.queries.n_levels > 1))
-        return cls(candidate, task, n_folds, seed_of(task.parameters.random_state), max(unit, 1.0))
-
     def tune(self, folds: Any, judging: dict[str, Any]) -> Tuning:
         """The measure of its models, from the simplest on."""
         options = self.candidate.options
-        kind = RankSVMSearch if options else DominationSearch
+        kind = of.RankSVMSearch if options else of.DominationSearch
         parameters = kind(**self._common, **options)
         ground = Ground.of(replace(self.task, parameters=parameters))
         if not options:
-            return DOMINATION_PATH.tune(ground, folds, self._alphas, Judging(**judging))
+            return search_domination.tune(ground, folds, self._alphas, Judging(**judging))
         # A fold has that share of the queries, and so of the weights.
         share = 1.0 - 1.0 / self.n_folds if self.n_folds > 1 else 1.0
         grid = np.array(WEIGHTS) / (share * self.unit)
-        return RANKSVM_PATH.tune(ground, folds, grid, Judging(**judging))
+        return search_ranksvm.tune(ground, folds, grid, Judging(**judging))
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -193,14 +182,14 @@ class _Run:
 
     @cached_property
     def _alphas(self) -> Array:
-        parameters = DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
+        parameters = of.DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
         return grid_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
 
     def _parameters(self, place: int) -> Any:
         if not self.candidate.options:
-            return DominationParameters(alpha=float(self._alphas[place]), **self._common)
+            return of.DominationParameters(alpha=float(self._alphas[place]), **self._common)
         C = WEIGHTS[place] / self.unit
-        return RankSVMParameters(C=C, **self._common, **self.candidate.options)
+        return of.RankSVMParameters(C=C, **self._common, **self.candidate.options)
 
     def train(self, place: int) -> tuple[Trained, Any]:
         """One of its models on all data, and its parameters."""

@@ -33,9 +33,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # What stands for values of a kind in the help.
 METAVARS = {
-    **dict.fromkeys(("count", "natural", "steps"), "N"),
-    **{"size": "N|auto", "size_in_bytes": "SIZE", "weight": "C|auto", "share": "F"},
-    **{"grid": "GRID", "features": "F,...", "bounds": "F:LOW:HIGH", "margin": "M"},
+    "count": "N",
+    "natural": "N",
+    "steps": "N",
+    "size": "N|auto",
+    "size_in_bytes": "SIZE",
+    "weight": "C|auto",
+    "share": "F",
+    "grid": "GRID",
+    "features": "F,...",
+    "bounds": "F:LOW:HIGH",
+    "margin": "M",
     "algorithms": "NAME,...",
 }
 

@@ -4,53 +4,27 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import DOMINATION, DOMINATION_PATH
-from linrank.data.dataset import Dataset
-from linrank.data.queries import varying_columns
-from linrank.domination.induction import InductionResult
-from linrank.domination.layering import margin_of_part
-from linrank.domination.path import (
-    DominationPathResult,
-    alphas_by_slopes,
-    as_alphas,
-    geometric_alphas,
-)
-from linrank.domination.path import (
-    check_path as check_path,
-)
+from linrank.data import Array, Dataset, varying_columns
+from linrank.domination import DominationProblem, InductionResult, margin_of_part
+from linrank.domination.path import alphas_by_slopes, as_alphas, geometric_alphas
+from linrank.domination.path import check_path as check_path
 from linrank.domination.path import follow as follow_path
-from linrank.domination.problem import DominationProblem
-from linrank.domination.train import (
-    TOLERANCE,
-    certify,
-    check_parameters,
-    describe_parameters,
-    make_problem,
-)
+from linrank.domination.train import certify, check_parameters, describe_parameters, make_problem
 from linrank.domination.train import train as solve
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    Ground,
-    Line,
-    describe_optimum,
-    optimum_line,
-    relative_gap,
-    weight_line,
-)
+from linrank.methods.ground import Ground
+from linrank.parts import Totals, evaluate, train_parts
 from linrank.parts.recipes import domination_recipe as recipe_of
-from linrank.parts.risk import Totals, evaluate
-from linrank.parts.train import train_parts, train_path_parts
-from linrank.ranksvm.path import PathResult, reporting
-from linrank.solvers.result import Callback, Result
-from linrank.system.resources import check_fits, count
-from linrank.system.seeds import seed_of
+from linrank.solvers.result import Result
+from linrank.system import check_fits, count, seed_of
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 
@@ -67,10 +41,8 @@ def train(task: Task) -> Trained:
         result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _with_sparsity(ground.conclude(result, settings, n_pairs=n_pairs), result)
-    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
     seed = seed_of(p.random_state)
-    asked |= {"seed": seed, "scale": ground.scaling.factors}
-    result = solve(ground.scaled, **options, **asked, **watched)
+    result = solve(ground.scaled, seed=seed, **options, **ground.weighing, **watched)
 
     def best(last: Any) -> Any:
         found = ground.monitor.best(last)
@@ -88,24 +60,18 @@ def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
     """What is minimized; all but alpha is the same along a path."""
     p = ground.task.parameters
     check_parameters(**values_of(p, ("penalty", "negative_sampling", *_SOLVING)))
-    return make_problem(
-        ground.scaled,
-        alpha=alpha,
-        **values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING)),
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        seed=seed_of(p.random_state),
-        n_jobs=ground.n_threads,
-    )
+    what = values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING))
+    how = {**ground.weighing, "seed": seed_of(p.random_state)}
+    return make_problem(ground.scaled, alpha=alpha, **what, **how)
 
 
-def grid_of(ground: Ground) -> NDArray[np.float64]:
+def grid_of(ground: Ground) -> Array:
     """The grid of alpha, descending."""
     p = ground.task.parameters
     return as_alphas(p.alphas, lambda: _auto_alphas(ground, p.n_alphas, p.eps))
 
 
-def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np.float64]:
+def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> Array:
     """The grid "auto"."""
     scaling = ground.scaling
     if ground.place.dataset is not None:
@@ -119,36 +85,22 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
     return alphas_by_slopes(slopes, start.value, "l2", n_alphas, eps)
 
 
-def follow(
-    ground: Ground,
-    alphas: NDArray[np.float64],
-    *,
-    progress: Callable[[Result], None] | None = None,
-    callback: Callback | None = None,
-) -> tuple[PathResult, int | None]:
-    """The models of descending alpha, each from the last; the number of pairs where a pass told it.
+def path_options(ground: Ground) -> dict[str, Any]:
+    """What is asked of a path wherever the rows are."""
+    return values_of(ground.task.parameters, ("max_features", "tol", "max_iter"))
 
-    ``progress`` is called with each result.
-    """
-    p, n_features = ground.task.parameters, ground.columns.n_features
-    options = {**values_of(p, ("max_features", "tol", "max_iter")), "callback": callback}
-    n_pairs, varies = None, np.ones(n_features, dtype=bool)
-    if ground.place.dataset is not None:
-        check_fits(
-            len(alphas) * n_features * 8,
-            f"a path of {len(alphas)} models of {n_features} features",
-            "use fewer alphas, or max_features with a larger eps",
-        )
-        problem = _problem(ground)
-        options["tol"] = TOLERANCE if p.tol is None else p.tol
-        found = follow_path(problem, alphas, solver=p.solver, **options)
-        results = list(reporting(found, progress))
-        varies = varying_columns(problem.rows, problem.layering.queries)
-    else:  # parts have looked which columns vary while they read the rows
-        where = (ground.place, ground.recipe, ground.scaling)
-        results, n_pairs = train_path_parts(*where, alphas.tolist(), progress=progress, **options)
-    path = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
-    return path, n_pairs
+
+def path_in_memory(ground: Ground, alphas: Array, **options: Any) -> tuple[Iterable[Result], Array]:
+    """The models of descending alpha, each from the last, and which columns pairs see."""
+    n_features = ground.columns.n_features
+    check_fits(
+        len(alphas) * n_features * 8,
+        f"a path of {len(alphas)} models of {n_features} features",
+        "use fewer alphas, or max_features with a larger eps",
+    )
+    problem = _problem(ground)
+    found = follow_path(problem, alphas, solver=ground.task.parameters.solver, **options)
+    return found, varying_columns(problem.rows, problem.layering.queries)
 
 
 def path_settings(ground: Ground, alpha: float) -> dict[str, Any]:
@@ -164,7 +116,7 @@ def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
     return {**shown, "n_nonzeros": tuning.facts["n_nonzero"]}
 
 
-def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+def parameters_of_part(parameters: Any, data: Dataset, rows: Array) -> Any:
     """The parameters for some rows of a data set, whose margins may be by row or by layer."""
     own = copy.copy(parameters)
     own.margin = margin_of_part(own.margin, own.layers, data, rows)
@@ -191,16 +143,15 @@ def describe(trained: Trained, parameters: Any) -> Description:
     unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
-    share, is_certified = relative_gap(result), math.isfinite(result.gap)
+    share, is_certified = description.relative_gap(result), math.isfinite(result.gap)
     optimum = ("optimum", f"objective {result.value:.10g}")
-    lines: tuple[Line, ...] = (
+    lines: tuple[description.Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        optimum_line(result) if is_certified else optimum,
-        weight_line(n_nonzero, model.n_features),
+        description.optimum_line(result) if is_certified else optimum,
+        description.weight_line(n_nonzero, model.n_features),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
-        "scale": model.scaling.kind,
         "duality_gap": result.gap if is_certified else None,
         "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,
@@ -217,4 +168,4 @@ def describe(trained: Trained, parameters: Any) -> Description:
             }
             for done in result.rounds
         ]
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)

@@ -4,106 +4,28 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SCORING, SELECTED_PAIRS
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights, varying_columns
-from linrank.data.scaling import Scaling
+from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SCORING
+from linrank.data import Array, Dataset, Rows, Scaling, without_rounding
+from linrank.data.queries import Queries, query_weights, varying_columns
 from linrank.io.store.store import Store
-from linrank.methods.base import Description, Task, Trained
-from linrank.metrics import convention, parse, parse_scoring
-from linrank.metrics.evaluate import evaluate_queries
+from linrank.methods import description
+from linrank.methods.base import Task, Trained
+from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
-from linrank.solvers.result import distance_text
-from linrank.system.resources import cached_property, count, resolve
+from linrank.ranksvm.train import Balance
+from linrank.solvers.result import Result
+from linrank.system.resources import cached_property, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.queries import Queries
-    from linrank.data.rows import Rows
     from linrank.models.additive import AdditiveModel
     from linrank.models.design import Design, Shape
-    from linrank.ranksvm.train import Balance
-    from linrank.solvers.result import Result
-
-
-Line = tuple[str, str]
-
-# ---- what is told of a training -----------------------------------------------------------------
-
-
-def optimum_attributes(result: Result) -> dict[str, Any]:
-    """What every estimator shows that minimizes."""
-    return {
-        "n_iter": result.n_iter,
-        "converged": result.converged,
-        "objective": result.value,
-        "duality_gap": result.gap,
-    }
-
-
-def doubt_of(result: Result) -> str:
-    """What to say of a solver that stopped before its tolerance; nothing if it was told to."""
-    if result.stopped not in ("max_iter", "precision"):
-        return ""
-    is_told = result.stopped == "max_iter" or "raise tol" in result.message
-    remedy = "" if is_told else "; raise tol to accept it"
-    return f"did not converge: {result.message}{remedy}"
-
-
-def relative_gap(result: Result) -> float:
-    """The certified bound on ``F - F*`` as a share of F."""
-    return result.gap / result.value if result.value > 0 else 0.0
-
-
-def optimum_line(result: Result) -> Line:
-    """The objective, and how far from its minimum it is at most."""
-    told = distance_text(result.value, result.gap, result.converged)
-    return "optimum", f"objective {result.value:.10g}, {told}"
-
-
-def pair_lines(training: Mapping[str, Any]) -> tuple[Line, ...]:
-    """How many pairs were chosen, where not all are; ``training`` is what the model knows."""
-    if training.get("pairs") not in SELECTED_PAIRS or training.get("n_closest") is None:
-        return ()
-    told = f"{training['n_closest']:,} closest"
-    if training["pairs"] == "pruned":
-        told += f" and {training['n_random']:,} random"
-    return (("pairs", f"{told} of the labels, seed {training['seed']}"),)
-
-
-def weight_line(n_nonzero: int, n_features: int) -> Line:
-    """How many features count."""
-    share = f"{100 * n_nonzero / max(n_features, 1):.3g} %"
-    return "weights", f"{n_nonzero:,} of {count(n_features, 'feature')} ({share})"
-
-
-def converged_lines(trained: Trained) -> tuple[Line, ...]:
-    """That the tolerance was reached; `Trained.doubt` says it where it was not."""
-    return (("converged", trained.result.message),) if trained.is_done else ()
-
-
-def describe_optimum(trained: Trained, *lines: Line, **facts: Any) -> Description:
-    """What there is to say of a minimum, with how its solver ended."""
-    result = trained.result
-    ended = {
-        "objective": result.value,
-        "duality_gap": result.gap,
-        "iterations": result.n_iter,
-        "converged": result.converged,
-        "stopped": result.stopped,
-        "message": result.message,
-    }
-    return Description((*lines, *converged_lines(trained)), {**ended, **facts})
 
 
 # ---- settings that the data decide --------------------------------------------------------------
@@ -210,10 +132,7 @@ class Monitor:
     """
 
     def __init__(
-        self,
-        ranker: Any,
-        sets: Sequence[Dataset] = (),
-        scaling: Scaling | None = None,
+        self, ranker: Any, sets: Sequence[Dataset] = (), scaling: Scaling | None = None
     ) -> None:
         self._scoring = scoring = getattr(ranker, "scoring", SCORING)
         if scoring != SCORING:
@@ -229,7 +148,7 @@ class Monitor:
         self.keys = [f"val{i if many else ''}_{name}" for i in range(len(sets))]
         self.history: dict[str, list[float]] = {key: [] for key in self.keys}
         self.best_iteration = 0
-        self.best_w: NDArray[np.float64] | None = None
+        self.best_w: Array | None = None
         self._n_jobs = n_jobs = ranker.n_jobs
         self._sets = [
             replace(data, rows=self.scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
@@ -251,7 +170,9 @@ class Monitor:
         if self._verbose > 0:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
-        return bool(wanted) or self._out_of_patience()
+        if wanted or self._patience is None:
+            return bool(wanted)
+        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
 
     def best(self, result: Result) -> Result:
         """The best iterate in place of the last one."""
@@ -272,15 +193,13 @@ class Monitor:
             message=f"iteration {i} had the best {self.keys[-1]}",
         )
 
-    def _score(self, w: NDArray[np.float64]) -> None:
+    def _score(self, w: Array) -> None:
         model = LinearModel(self.scaling.fold(w))
         # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
         rules = convention("linrank", ties="stable" if w.any() else "average")
         for key, data in zip(self.keys, self._sets, strict=True):
             scores = model.predict(data.rows, n_jobs=self._n_jobs)
-            values = evaluate_queries(
-                data.queries, data.labels, scores, metrics=self._scoring, convention=rules
-            )
+            values = evaluate(data, scores, metrics=(self._scoring,), convention=rules)
             self.history[key].append(float(values[self._scoring]))
         if self._sets:
             steering = self.history[self.keys[-1]]
@@ -288,12 +207,6 @@ class Monitor:
             # The first iterate always, later ones only when strictly better.
             if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
-
-    def _out_of_patience(self) -> bool:
-        if self._patience is None:
-            return False
-        n_judged = len(self.history[self.keys[-1]])
-        return bool(n_judged - 1 - self.best_iteration >= self._patience)
 
 
 def _report(state: dict[str, Any], latest: dict[str, float]) -> None:
@@ -326,9 +239,7 @@ def tell(line: str) -> None:
 # ---- the ground ---------------------------------------------------------------------------------
 
 
-def _varying_columns(
-    data: Dataset, candidates: NDArray[np.bool_], n_threads: int = 1
-) -> NDArray[np.bool_]:
+def _varying_columns(data: Dataset, candidates: Array, n_threads: int = 1) -> Array:
     return varying_columns(data.rows, data.queries, candidates)
 
 
@@ -449,7 +360,13 @@ class Ground:
         return query_weights(self.task.query_weight, self.columns.queries)
 
     @property
-    def start(self) -> NDArray[np.float64] | None:
+    def weighing(self) -> dict[str, Any]:
+        """Weights of columns and queries, and threads: for every training in memory."""
+        scale, weight = self.scaling.factors, self.query_weight
+        return {"scale": scale, "query_weight": weight, "n_jobs": self.n_threads}
+
+    @property
+    def start(self) -> Array | None:
         """Where the weights of the scaled columns begin."""
         model, filling = self.task.start, self.columns.filling
         is_curved = self.design is not None or hasattr(model, "curves")
@@ -466,7 +383,7 @@ class Ground:
         return self.scaling.unfold(model.missing.join(model.coef, filling))
 
     @property
-    def minimizer_start(self) -> NDArray[np.float64] | None:
+    def minimizer_start(self) -> Array | None:
         """The same without weights of columns that no pair sees: they only add to the penalty.
 
         `conclude` makes them 0, and the objective is to be that of the weights it leaves.
@@ -496,13 +413,12 @@ class Ground:
         found = model if design is None else design.model(model, place.columns)
         return found.with_statistics(place.statistics)
 
-    def varying(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def varying(self, candidates: Array) -> Array:
         """Whether pairs see each of these columns: a pass over parts, often less over memory."""
         if self.place.dataset is not None:
             return varying_columns(self.columns.rows, self._compared, candidates)
         with self.place.opened(None) as data:
-            varies: NDArray[np.bool_] = data.total(_varying_columns, candidates)
-        return varies
+            return data.total(_varying_columns, candidates)
 
     @property
     def _compared(self) -> Queries | None:
@@ -527,7 +443,7 @@ class Ground:
         ``settings`` and ``n_pairs`` are those of `model_of`; ``best`` finds that iterate from the
         result where `Monitor.best` cannot; ``bounds`` are those of the weights.
         """
-        doubt = doubt_of(result)
+        doubt = description.doubt_of(result)
         if self.task.parameters.early_stopping:
             result = (best or self.monitor.best)(result)
         if self.place.dataset is not None:  # parts have looked while they read the rows
@@ -536,7 +452,7 @@ class Ground:
         model = self.model_of(result, n_pairs, settings)
         listed, known = self.task.preferences, cast(int, model.training["n_pairs"])
         shown = {
-            **optimum_attributes(result),
+            **description.optimum_attributes(result),
             "kkt_residual": result.kkt_residual,
             "history": {**result.history, **self.monitor.history},
             "n_pairs": known + (0 if listed is None else len(listed)),

@@ -7,47 +7,33 @@ matrices of folds are parts of one matrix of all rows, or each is computed for i
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linrank.choices import APPROXIMATIONS, KERNEL, KERNELS, SELECTED_PAIRS, WITH_GAMMA
-from linrank.data.dataset import Dataset
+from linrank.data import Array, Dataset, DenseRows, Rows, Scaling, query_weights, resized
 from linrank.data.device_rows import DeviceRows
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array, DenseRows, Rows, check_values, resized
-from linrank.data.scaling import Scaling
+from linrank.data.rows import check_values
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.device import DeviceKernel, turn_rows
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import plan_landmarks, train_kernel
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    Line,
-    Monitor,
-    describe_optimum,
-    doubt_of,
-    is_auto,
-    optimum_attributes,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    settle,
-)
+from linrank.methods.ground import Monitor, is_auto, settle
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.parts.parts import Facts
-from linrank.ranksvm.path import as_grid
-from linrank.search.folds import Fold, weight_of_part
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.ranksvm.path import as_Cs, as_grid
+from linrank.search import Fold, FoldRun, Judged, Judging, Sweep, Tuning, weight_of_part
 from linrank.solvers.result import Result
+from linrank.system import allowed, count, resolve, seed_of, too_small
 from linrank.system.device import Device, check_device, device_of
-from linrank.system.resources import allowed, count, resolve, too_small
-from linrank.system.seeds import seed_of
 
 # What a model knows of the options; where it was trained, in how much memory, is not part of it.
 _TOLD = ("C", *(name for name in KERNEL if name not in ("memory_limit", "device")))
@@ -99,12 +85,12 @@ def train(task: Task) -> Trained:
         settings["index_base"] = data.index_base
     model = KernelModel.of(result, scaled, scaling, function, **settings)
     shown = {
-        **optimum_attributes(result),
+        **description.optimum_attributes(result),
         "C": options["C"],
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, description.doubt_of(result))
 
 
 def with_host_rows(task: Task) -> Task:
@@ -119,7 +105,10 @@ def with_host_rows(task: Task) -> Task:
     return replace(task, data=replace(data, rows=rows), parameters=p)
 
 
-def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
+Scaled = tuple[Scaling, Dataset, Kernel]
+
+
+def scaled_rows(data: Dataset, parameters: Any) -> Scaled:
     """The scaling, the rows that it leads to, and the kernel of these."""
     p = parameters
     check_kernel_rows(p.kernel, p.scale, data)
@@ -130,10 +119,7 @@ def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kerne
 
 
 def kernel_unit(
-    task: Task,
-    facts: Facts | None,
-    options: dict[str, Any],
-    known: tuple[Scaling, Dataset, Kernel] | None = None,
+    task: Task, facts: Facts | None, options: dict[str, Any], known: Scaled | None = None
 ) -> float:
     """The C that "auto" is: as of a linear model of the features that the kernel stands for.
 
@@ -157,25 +143,24 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {model.training['C']:g}"
-    lines: tuple[Line, ...] = (
+    lines: tuple[description.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        optimum_line(result),
-        *pair_lines(model.training),
+        description.optimum_line(result),
+        *description.pair_lines(model.training),
         ("model", _size(model)),
     )
     facts = {
         **values_of(p, _REPORTED),
         "kernel": kernel,
         **{name: model.training[name] for name in _TOLD if name in model.training},
-        "scale": model.scaling.kind,
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],
-        "relative_gap": relative_gap(result),
+        "relative_gap": description.relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
     }
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)
 
 
 def _size(model: KernelModel) -> str:
@@ -215,8 +200,6 @@ def as_gammas(gammas: Any, kernel: Any, data: Dataset, scale: str = "none") -> A
     return as_grid("gammas", gammas, [middle * factor for factor in _AUTO_FACTORS])
 
 
-Tile = tuple[slice, Array]  # validation rows, and the kernel of them and the training rows
-
 _ANY = 1 << 62  # bytes, where nobody knows how many are free
 _TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
 
@@ -227,6 +210,8 @@ class Plan:
 
     Attributes
     ----------
+    scale : str
+        Feature scaling, fitted on the training part of each fold.
     shares : bool
         One matrix of all rows for each γ, of which folds take their parts.
     n_folds : int
@@ -235,12 +220,16 @@ class Plan:
         Bytes for the matrix of each of them.
     beside : int
         Bytes of these for what its training takes.
+    device : Device or None
+        Where the matrices are; None is the memory of the host.
     """
 
+    scale: str
     shares: bool
     n_folds: int
     limit: int
     beside: int = 0
+    device: Device | None = None
 
     @classmethod
     def of(
@@ -248,9 +237,8 @@ class Plan:
         kernel: Kernel,
         data: Dataset,
         folds: Sequence[Fold],
-        *,
         scale: str,
-        memory_limit: int | float | str | None,
+        memory_limit: Any,
         device: Device | None = None,
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
@@ -277,7 +265,7 @@ class Plan:
         left = limit - whole if shares else limit
         most = len(folds) if (own or shares) and device is None else 1
         n_folds = max(1, min(most, left // own if own else most))
-        return cls(shares, n_folds, left // n_folds, beside)
+        return cls(scale, shares, n_folds, left // n_folds, beside, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,13 +275,15 @@ class Part:
     data: Dataset  # labels, queries and weights; rows only where the matrix does not stand for them
     matrix: KernelMatrix
     valid: Dataset
-    tiles: Callable[[], Iterator[Tile]]  # of all validation rows
+    tile: Callable[[slice], Array]  # the kernel of some validation rows and the training rows
 
     def scores(self, betas: Array) -> Array:
-        """``K(valid, train)β`` for every row of ``betas``."""
-        scores = np.empty((len(betas), self.valid.n_rows))
-        for place, values in self.tiles():
-            scores[:, place] = (values @ betas.T).T
+        """``K(valid, train)β`` for every row of ``betas``, tile by tile."""
+        n_rows, step = self.valid.n_rows, max(1, _TILE_BYTES // (8 * max(1, self.data.n_rows)))
+        scores = np.empty((len(betas), n_rows))
+        for begin in range(0, n_rows, step):
+            place = slice(begin, begin + step)
+            scores[:, place] = (self.tile(place) @ betas.T).T
         return scores
 
 
@@ -308,31 +298,19 @@ class FoldKernels:
         Training and validation parts.
     kernel : Kernel
         Its γ is replaced.
-    scale : str
-        Feature scaling, fitted on the training part of each fold.
     plan : Plan
         What is shared.
     n_threads : int
         Of what is computed for all folds.
-    device : Device, optional
-        Where the matrices are.
     """
 
     def __init__(
-        self,
-        data: Dataset,
-        folds: Sequence[Fold],
-        kernel: Kernel,
-        *,
-        scale: str,
-        plan: Plan,
-        n_threads: int,
-        device: Device | None = None,
+        self, data: Dataset, folds: Sequence[Fold], kernel: Kernel, plan: Plan, n_threads: int
     ) -> None:
-        self._device = device
         self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
-        self._scale, self._n_threads = scale, n_threads
-        self._rows = Scaling(scale).applied(data, n_jobs=n_threads).rows if plan.shares else None
+        self._n_threads, self._rows = n_threads, None
+        if plan.shares:
+            self._rows = Scaling(plan.scale).applied(data, n_jobs=n_threads).rows
         self._whole: Any = None  # a KernelMatrix that is stored
 
     def turn_to(self, gamma: float) -> None:
@@ -341,9 +319,9 @@ class FoldKernels:
         self.kernel = replace(self.kernel, gamma=gamma)
         if self._rows is not None:
             # That there is room has been seen to.
-            room = 16 * self._rows.shape[0] ** 2 if self._device is None else None
+            room = 16 * self._rows.shape[0] ** 2 if self.plan.device is None else None
             how: dict[str, Any] = {"memory_limit": room, "n_threads": self._n_threads}
-            self._whole = kernel_matrix(self.kernel, self._rows, device=self._device, **how)
+            self._whole = kernel_matrix(self.kernel, self._rows, device=self.plan.device, **how)
 
     def part(self, k: int, n_threads: int) -> Part:
         """Fold k for the γ of `turn_to`."""
@@ -363,23 +341,21 @@ class FoldKernels:
             matrix = StoredMatrix(matrix.values, n_threads)
         if isinstance(fold.valid, Dataset):
             rows = self._rows if train is None else self._rows.take(train)
-            valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
+            valid = Scaling(self.plan.scale).applied(fold.valid, n_jobs=n_threads)
             return self._separate_part(part, matrix, rows, valid, n_threads)
-        numbers = fold.valid
 
-        def tiles() -> Iterator[Tile]:
-            for place in _places(len(numbers), part.n_rows):
-                yield place, whole.entries(numbers[place], train)
+        def tile(place: slice) -> Array:
+            return whole.entries(fold.valid[place], train)
 
-        return Part(part, matrix, self.data.select(numbers), tiles)
+        return Part(part, matrix, self.data.select(fold.valid), tile)
 
     def _own_part(self, fold: Fold, n_threads: int) -> Part:
         """A matrix of the rows of the fold alone."""
         data = self.data if fold.train is None else self.data.select(fold.train)
-        scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
+        scaling = Scaling.fit(self.plan.scale, data.rows, weight=data.weight, n_jobs=n_threads)
         part = scaling.applied(data, n_jobs=n_threads)
         how: dict[str, Any] = {"memory_limit": self.plan.limit, "beside": self.plan.beside}
-        how |= {"n_threads": n_threads, "device": self._device}
+        how |= {"n_threads": n_threads, "device": self.plan.device}
         matrix = kernel_matrix(self.kernel, part.rows, **how)
         valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
         valid = replace(valid, rows=resized(valid.rows, data.n_features))
@@ -391,46 +367,20 @@ class FoldKernels:
     ) -> Part:
         """Validation rows whose kernel is computed."""
         test = resized(valid.rows, rows.shape[1])
-
-        def tiles() -> Iterator[Tile]:
-            for place in _places(test.shape[0], part.n_rows):
-                # Of a precomputed kernel, the rows of validation data are those of the matrix.
-                yield place, self._matrix(test.take(place), rows, n_threads)
-
-        return Part(part, matrix, valid, tiles)
+        # Of a precomputed kernel, the rows of validation data are those of the matrix.
+        return Part(part, matrix, valid, lambda at: self._matrix(test.take(at), rows, n_threads))
 
     def _matrix(self, A: Rows, B: Rows, n_threads: int) -> Array:
         """``K(A, B)`` on the host, computed where the matrices are."""
-        device, kernel = self._device, self.kernel
+        device, kernel = self.plan.device, self.kernel
         if device is None or kernel.core is None:
             return kernel.matrix(A, B, n_threads)
-        return device.get(
-            DeviceKernel(kernel, device).matrix(*(turn_rows(R, device) for R in (A, B)))
-        )
-
-
-def _places(n_rows: int, n_columns: int) -> list[slice]:
-    """Slices of rows whose kernel with so many others stays small."""
-    step = max(1, _TILE_BYTES // (8 * max(1, n_columns)))
-    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
+        there = DeviceKernel(kernel, device).matrix(turn_rows(A, device), turn_rows(B, device))
+        return device.get(there)
 
 
 def tune_kernel(
-    data: Dataset,
-    folds: Sequence[Fold],
-    gammas: Array,
-    Cs: Array,
-    judging: Judging,
-    *,
-    kernel: Any = KERNELS[0],
-    degree: int = 3,
-    coef0: float = 0.0,
-    scale: str = "none",
-    query_weight: Array | None = None,
-    memory_limit: int | float | str | None = None,
-    n_jobs: int | None = None,
-    device: str = "cpu",
-    **options: Any,
+    task: Task, facts: Facts | None, folds: Sequence[Fold], judging: Judging, seed: int
 ) -> Tuning:
     """Measure the models of every fold, γ and C.
 
@@ -441,45 +391,35 @@ def tune_kernel(
 
     Parameters
     ----------
-    data : Dataset
-        What the row numbers of the folds refer to; of ``"precomputed"``, the rows are the matrix.
+    task : Task
+        A data set in memory, whose rows are the matrix if it is ``"precomputed"``, and parameters
+        of `KernelSearch`, settled by ``facts``. Its ``memory_limit`` is for kernel matrices in all.
+    facts : Facts or None
+        As `kernel_unit` takes them.
     folds : sequence of Fold
         Training and validation parts.
-    gammas, Cs : arrays
-        The grids, as `as_gammas` and `as_Cs` return them.
     judging : Judging
         Measure, rule of choice, progress.
-    kernel, degree, coef0
-        The kernel, as `Kernel.of` takes it; its γ is that of the grid.
-    scale : {"none", "standard", "minmax", "query"}
-        Feature scaling, fitted on the training part of each fold.
-    query_weight : array (n_queries,), optional
-        The factors c_q, in the order of ``data.queries``.
-    memory_limit : int, float, str or None
-        Bytes for kernel matrices in all; None is half of what is free.
-    n_jobs : int or None
-        Threads in all: folds run side by side, each with its share, as far as memory allows.
-    device : str
-        "cpu", or the device that has the matrices and trains fold after fold.
-    **options
-        Of `train_kernel`, for every model.
+    seed : int
+        Of pairs drawn at random.
     """
-    check_kernel_rows(kernel, scale, data)
-    check_device(device)
-    there = None if device == "cpu" else device_of(device)
-    n_threads = resolve(n_jobs)
-    function = Kernel.of(kernel, gamma=float(gammas[0]), degree=degree, coef0=coef0)
-    how: dict[str, Any] = {"scale": scale, "device": there}
-    plan = Plan.of(function, data, folds, memory_limit=memory_limit, **how)
+    p, data = task.parameters, task.data.dataset
+    check_kernel_rows(p.kernel, p.scale, data)
+    check_device(p.device)
+    device = None if p.device == "cpu" else device_of(p.device)
+    n_threads, weights = resolve(p.n_jobs), query_weights(task.query_weight, data.queries)
+    options = {**values_of(p, KERNEL), "seed": seed}
+    Cs = as_Cs(p.Cs, lambda: kernel_unit(task, facts, {**options, "query_weight": weights}), step=2)
+    gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
+    function = Kernel.of(p.kernel, gamma=float(gammas[0]), degree=p.degree, coef0=p.coef0)
+    plan = Plan.of(function, data, folds, p.scale, p.memory_limit, device)
+    kernels = FoldKernels(data, folds, function, plan, n_threads)
     grid = {"gamma": gammas, "C": Cs}
     sweep = Sweep(grid, folds, judging, most=plan.n_folds, n_jobs=n_threads)
-    kernels = FoldKernels(data, folds, function, plan=plan, n_threads=n_threads, **how)
-    options |= {"memory_limit": memory_limit, "device": device}
 
     def train(run: FoldRun) -> Judged:
         part = kernels.part(run.k, run.n_threads)
-        weight = weight_of_part(query_weight, data, part.data, run.fold.train)
-
+        weight = weight_of_part(weights, data, part.data, run.fold.train)
         results: list[Result] = []
         for C in Cs.tolist():  # ascending, each model from the last
             result = train_kernel(

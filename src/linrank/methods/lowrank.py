@@ -11,9 +11,9 @@ from linrank.choices import FACTORIZED, REGULARIZED
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, Monitor, describe_optimum, optimum_line
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.methods.description import Line, describe_optimum, optimum_line
+from linrank.methods.ground import Ground, Monitor
+from linrank.system import count, seed_of
 
 
 def train_factorized(task: Task) -> Trained:
@@ -42,14 +42,8 @@ def train_regularized(task: Task) -> Trained:
 
 def _train(solve: Callable[..., Any], task: Task, settings: dict[str, Any]) -> Trained:
     ground = Ground.of(task)
-    run = partial(
-        solve,
-        ground.scaled,
-        **{name: value for name, value in settings.items() if name != "method"},
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        n_jobs=task.parameters.n_jobs,
-    )
+    options = {name: value for name, value in settings.items() if name != "method"}
+    run = partial(solve, ground.scaled, **options, **ground.weighing)
     result = run(callback=ground.callback)
     return ground.conclude(result, settings, best=lambda last: _best(last, ground.monitor, run))
 
@@ -109,5 +103,5 @@ def _describe(
 ) -> Description:
     model: Any = trained.model
     facts |= {name: model.training[name] for name in ("method", *names)}
-    facts |= {"scale": model.scaling.kind, "nonzero_weights": model.n_nonzero}
+    facts["nonzero_weights"] = model.n_nonzero
     return describe_optimum(trained, *lines, **facts)

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
-from linrank.data.bounds import weight_bounds
+from linrank.data import Array, Dataset, weight_bounds
+from linrank.methods import description
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import (
-    SETTINGS,
-    Ground,
-    Line,
-    describe_optimum,
-    is_auto,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    weight_line,
-)
-from linrank.ranksvm.train import Problem
+from linrank.methods.ground import SETTINGS, Ground, is_auto
+from linrank.parts.parts import Facts, Parts
+from linrank.ranksvm.train import Balance, Problem
 from linrank.ranksvm.train import train as solve
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.solvers.result import Result
+from linrank.system import count, seed_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.parts.parts import Facts, Parts
     from linrank.parts.recipes import RankRecipe
-    from linrank.ranksvm.path import PathResult
-    from linrank.ranksvm.train import Balance
-    from linrank.solvers.result import Callback, Result
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive", "curves", "n_knots", "interactions")
@@ -88,15 +72,8 @@ def train(task: Task) -> Trained:
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
         result, n_pairs = train_parts(ground.place, ground.recipe, ground.scaling, **asked)
     else:
-        result = solve(
-            ground.scaled,
-            **options,
-            scale=ground.scaling.factors,
-            preferences=task.preferences,
-            query_weight=ground.query_weight,
-            n_jobs=ground.n_threads,
-            **asked,
-        )
+        asked |= {"preferences": task.preferences, **ground.weighing}
+        result = solve(ground.scaled, **options, **asked)
     if result.C is not None:
         options["C"] = result.C
     settings = settings_of(p, options)
@@ -104,31 +81,18 @@ def train(task: Task) -> Trained:
     return replace(trained, attributes={**trained.attributes, **settings_shown(options, p)})
 
 
-def follow(
-    ground: Ground,
-    Cs: NDArray[Any],
-    *,
-    progress: Callable[[Result], None] | None = None,
-    callback: Callback | None = None,
-) -> tuple[PathResult, int | None]:
-    """The models of ascending C, each from the last; the number of pairs where a pass told it."""
-    from linrank.ranksvm.path import PathResult, reporting, train_path  # which a fit does not need
+def path_options(ground: Ground) -> dict[str, Any]:
+    """What is asked of a path wherever the rows are."""
+    return {"bounds": _bounds(ground), **values_of(ground.task.parameters, ("tol", "max_iter"))}
 
-    p, bounds, n_pairs = ground.task.parameters, _bounds(ground), None
-    asked: dict[str, Any] = {"bounds": bounds, "callback": callback}
-    varies = np.ones(ground.columns.n_features, dtype=bool)
-    if ground.place.dataset is None:  # where parts have looked while they read the rows
-        from linrank.parts.train import train_path_parts
 
-        asked |= {"progress": progress, **values_of(p, ("tol", "max_iter"))}
-        where = (ground.place, ground.recipe, ground.scaling)
-        results, n_pairs = train_path_parts(*where, Cs.tolist(), **asked)
-    else:
-        asked |= {"query_weight": ground.query_weight, "n_jobs": ground.n_threads, **options_of(p)}
-        found = train_path(ground.scaled, Cs.tolist(), scale=ground.scaling.factors, **asked)
-        results = list(reporting(found, progress))
-        varies = ground.varying(varies)
-    return PathResult.of(Cs, results, ground.scaling, varies, bounds=bounds), n_pairs
+def path_in_memory(ground: Ground, Cs: Array, **asked: Any) -> tuple[Iterable[Result], Array]:
+    """The models of ascending C, each from the last, and which columns pairs see."""
+    from linrank.ranksvm.path import train_path  # which a fit does not need
+
+    options = {**options_of(ground.task.parameters), **ground.weighing, **asked}
+    varies = ground.varying(np.ones(ground.columns.n_features, dtype=bool))
+    return train_path(ground.scaled, Cs.tolist(), **options), varies
 
 
 def check_path(parameters: Any) -> None:
@@ -138,7 +102,7 @@ def check_path(parameters: Any) -> None:
     as_Cs(parameters.Cs)
 
 
-def grid_of(ground: Ground) -> NDArray[Any]:
+def grid_of(ground: Ground) -> Array:
     """The values of C of a search or path, ascending."""
     from linrank.ranksvm.path import as_Cs
 
@@ -156,7 +120,7 @@ def path_attributes(model: Any, tuning: Any, parameters: Any) -> dict[str, Any]:
     return settings_shown(tuning.best_params, parameters)
 
 
-def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+def parameters_of_part(parameters: Any, data: Dataset, rows: Array) -> Any:
     """The parameters for some rows of a data set: the same."""
     return parameters
 
@@ -165,7 +129,7 @@ def unit_of(ground: Ground) -> float:
     """The C that "auto" is, and grids are multiples of."""
     data, balance = ground.place.dataset, ground.balance
     if data is not None:
-        asked = {**options_of(ground.task.parameters), "query_weight": ground.query_weight}
+        asked = {**options_of(ground.task.parameters), **ground.weighing}
         return weight_in_memory(data, balance, asked)
     from linrank.parts.risk import sizes_of
 
@@ -208,14 +172,7 @@ _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_norma
 def train_published(task: Task) -> Trained:
     """Minimize as published, over rows in memory."""
     ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
-    result = solve(
-        ground.scaled,
-        **options,
-        scale=ground.scaling.factors,
-        query_weight=ground.query_weight,
-        n_jobs=task.parameters.n_jobs,
-        callback=ground.monitor,
-    )
+    result = solve(ground.scaled, **options, **ground.weighing, callback=ground.monitor)
     return ground.conclude(result, {"method": "published", **options})
 
 
@@ -229,31 +186,30 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
         *_settings_lines(trained.model, p),
-        optimum_line(result),
-        *pair_lines(known),
+        description.optimum_line(result),
+        *description.pair_lines(known),
     ]
     if n_nonzero < result.w.size:
-        lines.append(weight_line(n_nonzero, result.w.size))
+        lines.append(description.weight_line(n_nonzero, result.w.size))
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
         **{name: known[name] for name in ("C", *TRAINING) if name in known},
-        "scale": trained.model.scaling.kind,
         "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
-        "relative_gap": relative_gap(result),
+        "relative_gap": description.relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
     }
-    return describe_optimum(trained, *lines, **facts)
+    return description.describe_optimum(trained, *lines, **facts)
 
 
 describe_published = describe
 
 
-def _settings_lines(model: Any, parameters: Any) -> tuple[Line, ...]:
+def _settings_lines(model: Any, parameters: Any) -> tuple[description.Line, ...]:
     """What the data decided on, where anything was left to them."""
     known = model.training
     auto = [name for name in SETTINGS if is_auto(getattr(parameters, name, None))]

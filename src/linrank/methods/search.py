@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from linrank import choices as of
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array
+from linrank.choices import PAIR_WEIGHTINGS
+from linrank.data import Array, Dataset, query_weights
+from linrank.domination.path import DominationPathResult
 from linrank.io.store.store import Store, is_limited
-from linrank.kernels.functions import check_kernel_rows
 from linrank.methods import FACTORIZED, KERNEL, SGD, domination, ranksvm
 from linrank.methods.base import Method, Task, Trained, defaults_of, takes, values_of
-from linrank.methods.ground import Ground, optimum_attributes, settle
-from linrank.methods.kernel import as_gammas, kernel_unit, tune_kernel, with_host_rows
+from linrank.methods.description import optimum_attributes
+from linrank.methods.ground import Ground, settle
+from linrank.methods.kernel import tune_kernel, with_host_rows
 from linrank.methods.parameters import DominationPath, RankSVMPath
-from linrank.methods.sgd import as_algorithms, average_of, tune_sgd
-from linrank.methods.sgd import as_alphas as as_lambdas
+from linrank.methods.sgd import tune_sgd
 from linrank.metrics import parse
-from linrank.parts.validation import measure_parts
-from linrank.ranksvm.path import PathResult, as_Cs, warn_unless_certified
-from linrank.search.folds import affordable_folds
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.parts import Facts, measure_parts, train_path_parts
+from linrank.ranksvm.path import PathResult, as_Cs, reporting, warn_unless_certified
+from linrank.search import FoldRun, Judged, Judging, Models, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import Callback, Result
-from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
 
 
@@ -74,7 +72,8 @@ class PathSearch:
     - ``recipe_of``, as that of the `Method`;
     - ``check_path(parameters)``, which refuses those that no path can be made of;
     - ``grid_of(ground)``: the values, for all rows;
-    - ``follow(ground, values, progress=, callback=)``: a `PathResult`, and a number of pairs;
+    - ``path_options(ground)``: what is asked of a path wherever the rows are;
+    - ``path_in_memory(ground, values, **options)``: the results, and which columns pairs see;
     - ``path_settings(ground, value)``: what the model of the chosen value is to know;
     - ``path_attributes(model, tuning, parameters)``: what estimators show beyond what all do;
     - ``parameters_of_part(parameters, data, rows)``: the parameters for some rows of a data set.
@@ -85,6 +84,30 @@ class PathSearch:
     parameter: str
     method: Any
     n_copies: int = 1
+    result: type[PathResult] = PathResult
+
+    def follow(
+        self,
+        ground: Ground,
+        values: Array,
+        *,
+        progress: Callable[[Result], None] | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[PathResult, int | None]:
+        """The models of the values, each from the last; the number of pairs where a pass told it.
+
+        ``progress`` is called with each result.
+        """
+        options = {**self.method.path_options(ground), "callback": callback}
+        n_pairs, varies = None, np.ones(ground.columns.n_features, dtype=bool)
+        if ground.place.dataset is None:  # parts have looked what varies while they read the rows
+            where = (ground.place, ground.recipe, ground.scaling, values.tolist())
+            results, n_pairs = train_path_parts(*where, progress=progress, **options)
+        else:
+            found, varies = self.method.path_in_memory(ground, values, **options)
+            results = list(reporting(found, progress))
+        how: dict[str, Any] = {"bounds": options.get("bounds"), "parameter": self.parameter}
+        return self.result.of(values, results, ground.scaling, varies, **how), n_pairs
 
     def tune(self, ground: Ground, folds: Any, grid: Array, judging: Judging) -> Tuning:
         """Measure the models of every fold's path, wherever the rows are."""
@@ -104,24 +127,33 @@ class PathSearch:
                 n_nonzero = {"n_nonzero": int(np.count_nonzero(result.w))}
                 run.report(result, **(n_nonzero if self.parameter == "alpha" else {}))
 
-            path, _ = self.method.follow(part, grid, progress=report, callback=run.is_cancelled)
+            path, _ = self.follow(part, grid, progress=report, callback=run.is_cancelled)
             facts = {"n_nonzero": path.n_nonzero} if self.parameter == "alpha" else {}
+            models = Models(path.coefs, part.scaling, part.design)
             if whole is None and not isinstance(valid, Dataset):
-                how = (part.scaling, judging.scoring, judging.convention, part.design)
-                return measure_parts(ground.place, valid, path.coefs, run.k, *how), facts
-            data = valid if whole is None else whole
-            return run.judge(path.coefs, data, part.scaling, part.design), facts
+                return measure_parts(ground.place, valid, models, run.k, judging), facts
+            return run.judge(models, valid if whole is None else whole), facts
 
         return sweep.tuning(sweep.run(train))
 
-    def run(self, task: Task, folds: Any, judging: dict[str, Any]) -> Found:
-        """A path per fold, the choice among its values, and a path on all data."""
+    def __call__(self, task: Task, folds: Any, **judging: Any) -> Found:
+        """A path per fold, the choice among its values, and a path on all data.
+
+        Parameters
+        ----------
+        task : Task
+            Its data lie anywhere; its parameters are those of `RankSVMSearch`, or of
+            `DominationSearch`.
+        folds : sequence of Fold
+            Training and validation parts.
+        **judging
+            ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
+        """
         self.method.check_path(task.parameters)
         ground = Ground.of(task, self.method.recipe_of)
         p = ground.task.parameters
-        asked = Judging(**_judging_options(p, judging))
-        tuning = self.tune(ground, folds, self.method.grid_of(ground), asked)
-        path, n_pairs = self.method.follow(ground, tuning.grid[self.parameter])
+        tuning = self.tune(ground, folds, self.method.grid_of(ground), _judging_of(p, judging))
+        path, n_pairs = self.follow(ground, tuning.grid[self.parameter])
         k = tuning.chosen
         result = path.results[k]
         settings = self.method.path_settings(ground, tuning.best_params[self.parameter])
@@ -138,28 +170,9 @@ class PathSearch:
         return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
 
 
-RANKSVM_PATH = PathSearch("C", ranksvm)
-DOMINATION_PATH = PathSearch("alpha", domination, n_copies=2)  # a fold has its rows by column, too
-
-
-def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
-    """A path over C per fold, and one on all data: in memory, or over parts in passes.
-
-    Parameters
-    ----------
-    task : Task
-        Its data lie anywhere; its parameters are those of `RankSVMSearch`.
-    folds : sequence of Fold
-        Training and validation parts.
-    **judging
-        ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
-    """
-    return RANKSVM_PATH.run(task, folds, judging)
-
-
-def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
-    """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    return DOMINATION_PATH.run(task, folds, judging)
+search_ranksvm = PathSearch("C", ranksvm)
+# A fold has its rows by column, too.
+search_domination = PathSearch("alpha", domination, n_copies=2, result=DominationPathResult)
 
 
 @takes(RankSVMPath)
@@ -297,7 +310,7 @@ def domination_path(
     """
     data = {"X": X, "y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
     task = _path_task(DominationPath(**parameters), query_weight, **data)
-    return certified_path(task, callback, DOMINATION_PATH)
+    return certified_path(task, callback, search_domination)
 
 
 def _path_task(asked: Any, query_weight: Any, X: Any, y: Any, **own: Any) -> Task:
@@ -308,79 +321,79 @@ def _path_task(asked: Any, query_weight: Any, X: Any, y: Any, **own: Any) -> Tas
 
 
 def certified_path(
-    task: Task, callback: Callback | None = None, search: PathSearch = RANKSVM_PATH
+    task: Task, callback: Callback | None = None, search: PathSearch = search_ranksvm
 ) -> PathResult:
     """The path of a task wherever its rows are; a warning where a gap is too wide."""
     method = search.method
     method.check_path(task.parameters)
     ground = Ground.of(task, method.recipe_of)
-    path, _ = method.follow(ground, method.grid_of(ground), callback=callback)
+    path, _ = search.follow(ground, method.grid_of(ground), callback=callback)
     warn_unless_certified(path)
     return path
 
 
 # ---- model by model -----------------------------------------------------------------------------
 
-
-def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
-    """All algorithms and λ of a fold in one pass, and one descent on all data."""
-    task, _ = settle(task)
-    p, data = task.parameters, task.data.dataset
-    algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
-    for algorithm in algorithms:
-        check_descent(algorithm, p.n_steps, p.record, None)
-    options = values_of(p, ("n_steps", "sampling", "aggressiveness", "scale"))
-    options |= {"average": average_of(p), **_common(task, data)}
-    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_judging_options(p, judging))
-    return _on_all(SGD, task, tuning, options["seed"])
+# From a settled task, what decided on its settings, folds, judging and a seed.
+Tune = Callable[[Task, Facts | None, Any, Judging, int], Tuning]
 
 
-def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
-    """Every C of a fold by itself, from the start that the seed draws; as `search_grid`."""
-    as_Cs(task.parameters.Cs)
+def search_models(method: Method, tune: Tune, task: Task, folds: Any, **judging: Any) -> Found:
+    """The models of a grid, measured by ``tune``, and the chosen one on all data.
+
+    That one is trained by the method itself, as the folds were.
+    """
     task, facts = settle(task)
-    p, data = task.parameters, task.data.dataset
-    options = {**values_of(p, ("scale", "query_normalization")), **_common(task, data)}
-    options["pair_weighting"] = of.PAIR_WEIGHTINGS[0]
-    grid = as_Cs(p.Cs, lambda: ranksvm.unit_in_memory(task.data, facts, options), step=2)
-    return _search_each(FACTORIZED, task, {"C": grid}, folds, judging)
-
-
-def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
-    """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
-    as_Cs(task.parameters.Cs)
-    task, facts = settle(with_host_rows(task))
-    p, data = task.parameters, task.data.dataset
-    check_kernel_rows(p.kernel, p.scale, data)
-    options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
-    options |= _common(task, data)
-    grid = as_Cs(p.Cs, lambda: kernel_unit(task, facts, options), step=2)
-    gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
-    tuning = tune_kernel(
-        data, folds, gammas, grid, Judging(**_judging_options(p, judging)), **options
-    )
-    return _on_all(KERNEL, task, tuning, options["seed"])
+    p = task.parameters
+    seed = seed_of(p.random_state)
+    tuning = tune(task, facts, folds, _judging_of(p, judging), seed)
+    trained = _train(method, replace(task, data=task.data.dataset), seed, **tuning.best_params)
+    known: dict[str, Any] = {"scoring": str(parse(p.scoring)), "score": tuning.score}
+    model = replace(trained.model, training={**trained.model.training, **known})
+    return Found.of(tuning, replace(trained, model=model))
 
 
 def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
     """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
-    task, _ = settle(task)
     given = {name: getattr(task.parameters, f"{name}s") for name in method.grid}
     grid = {
         name: values if isinstance(values[0], str) else np.array(values)
         for name, values in given.items()
     }
-    return _search_each(method, task, grid, folds, judging)
+
+    def tune(task: Task, facts: Facts | None, *how: Any) -> Tuning:
+        return _tune_each(method, grid, task, *how)
+
+    return search_models(method, tune, task, folds, **judging)
 
 
-def _search_each(
-    method: Method, task: Task, grid: dict[str, Any], folds: Any, judging: dict[str, Any]
-) -> Found:
+def _tune_factorized(
+    task: Task, facts: Facts | None, folds: Any, judging: Judging, seed: int
+) -> Tuning:
+    """Every C of a fold by itself, from the start that the seed draws."""
+    p, weight = task.parameters, query_weights(task.query_weight, task.data.dataset.queries)
+    options = {**values_of(p, ("scale", "query_normalization")), "query_weight": weight}
+    options["pair_weighting"] = PAIR_WEIGHTINGS[0]
+    grid = as_Cs(p.Cs, lambda: ranksvm.unit_in_memory(task.data, facts, options), step=2)
+    return _tune_each(FACTORIZED, {"C": grid}, task, folds, judging, seed)
+
+
+def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
+    """The models of a grid of γ and C, of rows on the host, and the chosen one on all data."""
+    return search_models(KERNEL, tune_kernel, with_host_rows(task), folds, **judging)
+
+
+search_sgd = partial(search_models, SGD, tune_sgd)
+search_factorized = partial(search_models, FACTORIZED, _tune_factorized)
+
+
+def _tune_each(
+    method: Method, grid: dict[str, Any], task: Task, folds: Any, judging: Judging, seed: int
+) -> Tuning:
     """The models of a grid, each trained by the method itself."""
     data, p = task.data.dataset, task.parameters
-    weights, seed = query_weights(task.query_weight, data.queries), seed_of(p.random_state)
-    asked = Judging(**_judging_options(p, judging))
-    sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
+    weights = query_weights(task.query_weight, data.queries)
+    sweep = Sweep(grid, folds, judging, most=affordable_folds(data), n_jobs=p.n_jobs)
 
     def train(run: FoldRun) -> Judged:
         part, weight = run.part(data, weights)
@@ -401,16 +414,7 @@ def _search_each(
         facts = {"converged": np.array(converged)}
         return run.judge_scores(np.array(scores), np.array(scores), held_out), facts
 
-    return _on_all(method, task, sweep.tuning(sweep.run(train)), seed)
-
-
-def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
-    """The model of the choice on all data, by the method itself, as the folds were trained."""
-    whole = replace(task, data=task.data.dataset)
-    trained = _train(method, whole, seed, **tuning.best_params)
-    known: dict[str, Any] = {"scoring": str(parse(task.parameters.scoring)), "score": tuning.score}
-    model = replace(trained.model, training={**trained.model.training, **known})
-    return Found.of(tuning, replace(trained, model=model))
+    return sweep.tuning(sweep.run(train))
 
 
 def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
@@ -422,12 +426,5 @@ def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
     return method.train(replace(task, parameters=method.parameters(**given)))
 
 
-def _judging_options(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
-    """The options of `Judging`."""
-    return {**values_of(parameters, ("scoring", "selection")), **judging}
-
-
-def _common(task: Task, data: Dataset) -> dict[str, Any]:
-    """What every training takes: one weight for each query, a seed, and threads."""
-    weight, p = query_weights(task.query_weight, data.queries), task.parameters
-    return {"query_weight": weight, "seed": seed_of(p.random_state), "n_jobs": p.n_jobs}
+def _judging_of(parameters: Any, judging: dict[str, Any]) -> Judging:
+    return Judging(**{**values_of(parameters, ("scoring", "selection")), **judging})

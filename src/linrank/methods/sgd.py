@@ -10,24 +10,20 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import ALGORITHMS, AVERAGES, DESCENT
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling, query_weights, without_rounding
 from linrank.io.store.store import outline
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.ground import Ground, Line, converged_lines
+from linrank.methods.description import Line, converged_lines
+from linrank.methods.ground import Ground
+from linrank.parts.parts import Facts
 from linrank.ranksvm.path import as_grid
-from linrank.search.folds import Fold, affordable_folds
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.search import Fold, FoldRun, Judged, Judging, Models, Sweep, Tuning, affordable_folds
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.descent import Learner, course_over
-from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.train import DescentResult, descend
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
+from linrank.stochastic.samplers import sampler_of
+from linrank.stochastic.train import DescentResult, check_descent, descend
+from linrank.system import count, seed_of
 
 
 def average_of(parameters: Any) -> str | None:
@@ -165,20 +161,7 @@ def as_algorithms(algorithms: Any) -> tuple[str, ...]:
 
 
 def tune_sgd(
-    data: Dataset,
-    folds: Sequence[Fold],
-    algorithms: tuple[str, ...],
-    alphas: Array,
-    *,
-    n_steps: int,
-    sampling: str = "pairs",
-    average: str | None = None,
-    aggressiveness: float = 1.0,
-    scale: str = "none",
-    seed: int = 0,
-    query_weight: Array | None = None,
-    n_jobs: int | None = None,
-    **judging: Any,
+    task: Task, facts: Facts | None, folds: Sequence[Fold], judging: Judging, seed: int
 ) -> Tuning:
     """Train the models of the whole grid on every fold and measure them on what is left out.
 
@@ -187,30 +170,29 @@ def tune_sgd(
 
     Parameters
     ----------
-    data : Dataset
-        What the row numbers of the folds refer to.
+    task : Task
+        A data set in memory, and parameters of `SGDSearch`, settled by ``facts``.
+    facts : Facts or None
+        Not looked at.
     folds : sequence of Fold
         Training and validation parts.
-    algorithms, alphas
-        The grid, as `as_algorithms` and `as_alphas` return it.
-    n_steps, sampling, average, aggressiveness, seed
-        Of every fold, as in :func:`linrank.stochastic.train.descend`.
-    scale : {"none", "standard", "minmax", "query"}
-        Feature scaling, fitted on the training part of each fold.
-    query_weight : array (n_queries,), optional
-        The factors c_q, in the order of ``data.queries``.
-    n_jobs : int or None
-        Threads in all: folds run side by side, each with its share. Results do not depend on it.
-    **judging
-        As `Judging` takes it.
+    judging : Judging
+        Measure, rule of choice, progress.
+    seed : int
+        Of the pairs of every fold.
     """
+    p, data = task.parameters, task.data.dataset
+    algorithms, alphas = as_algorithms(p.algorithms), as_alphas(p.alphas)
+    for name in algorithms:
+        check_descent(name, p.n_steps, p.record, None)
+    average, query_weight = average_of(p), query_weights(task.query_weight, data.queries)
     rules = [
-        Learner(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()
+        Learner(name, alpha, p.aggressiveness) for name in algorithms for alpha in alphas.tolist()
     ]
-    copies = data.qid is None or scale != "none"
+    copies = data.qid is None or p.scale != "none"
     most = affordable_folds(data) if copies else len(folds)
     grid = {"algorithm": algorithms, "alpha": alphas}
-    sweep = Sweep(grid, folds, Judging(**judging), most=most, n_jobs=n_jobs)
+    sweep = Sweep(grid, folds, judging, most=most, n_jobs=p.n_jobs)
 
     def train(run: FoldRun) -> Judged:
         rows, keep = run.fold.train, _whole_queries(data, run.fold.train)
@@ -221,21 +203,14 @@ def tune_sgd(
         elif rows is not None:  # rows of weight 0 do not count in the scaling
             weight = np.zeros(data.n_rows)
             weight[rows] = 1.0 if data.weight is None else data.weight[rows]
-        scaling = Scaling.fit(scale, part.rows, weight=weight, n_jobs=run.n_threads)
+        scaling = Scaling.fit(p.scale, part.rows, weight=weight, n_jobs=run.n_threads)
         part = scaling.applied(part, n_jobs=run.n_threads)
-        sampler = pair_sampler(
-            part.queries,
-            sampling,
-            labels=part.labels,
-            row_weight=part.weight,
-            query_weight=c,
-            keep=keep,
-        )
-        models = course_over(part.rows, sampler, rules, n_steps, average=average, seed=seed)
-        while models.n_steps < n_steps and not run.is_cancelled():
-            models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
+        sampler = sampler_of(part, p.sampling, c, keep)
+        models = course_over(part.rows, sampler, rules, p.n_steps, average=average, seed=seed)
+        while models.n_steps < p.n_steps and not run.is_cancelled():
+            models.until(min(p.n_steps, models.n_steps + _CHUNK), run.n_threads)
         coefs = np.array([scaling.fold(w) for w in models.weights()])
-        scores = run.judge(coefs, data, scaling)
+        scores = run.judge(Models(coefs, scaling), data)
         for score in scores.tolist():
             run.tell(score=score)
         return scores, {}

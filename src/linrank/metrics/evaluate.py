@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array, as_labels, as_vector, as_weights, check_finite
+from linrank.data.frames import Array, as_array, as_labels, as_vector, as_weights, check_finite
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
@@ -30,7 +29,6 @@ from linrank.metrics.measures import (
 from linrank.system.device import is_on_device
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
 _PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
 _LONG_LIST = 1001  # rows: engines return no more, and judges see fewer
@@ -149,14 +147,11 @@ def evaluate_queries(
     values, of_kernels, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
-        queries.offsets,
-        queries.order,
-        queries.levels,
-        queries.n_levels,
+        *queries.arrays,
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
         n_ranked,
         [_core.Measure(**choices_of(m, chosen, y_max)) for m in kernels],
-        _core.Ties[chosen.ties],
+        chosen.ties,
         "pairs" in counted,
         not counted.isdisjoint(("dominating", "dominated")),
         _threads(n_jobs, len(labels)),
@@ -252,13 +247,13 @@ def choices_of(measure: Measure, chosen: Convention, y_max: float) -> dict[str, 
 
     empty = choose("empty", chosen.empty)
     return {
-        "kind": _core.Kind[measure.kernel],
+        "kind": measure.kernel,
         "k": choose("k", 0),
-        "gain": _core.Gain[choose("gain", chosen.gain)],
-        "discount": _core.Discount[choose("discount", chosen.discount)],
+        "gain": choose("gain", chosen.gain),
+        "discount": choose("discount", chosen.discount),
         "relevant_from": float(choose("rel", chosen.relevant_from)),
         "y_max": float(choose("y_max", y_max)),
-        "empty": np.nan if empty == "skip" else float(empty),
+        "empty": float("nan") if empty == "skip" else float(empty),
         "short_is_zero": chosen.short_is_zero,
         "reachable": chosen.reachable,
         "step_precision": chosen.step_precision,

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data.frames import Array
 from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import CountedMeasure, Measure, parse
 from linrank.system.tables import Column, Table, Tabled, frame_of
-
-Array = NDArray[Any]
 
 
 class _Totals:
@@ -74,6 +72,27 @@ class Counts:
         sides = [RowCounts(*side) if rows.size else None for side in (by_query[:3], by_query[3:])]
         return cls(PairCounts(*pairs.reshape(-1, 3).T) if pairs.size else None, *sides)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Counts]) -> Counts:
+        """Those of several parts, one after the other; None unless all of them have some."""
+
+        def join(*kinds: Any) -> Any:
+            if any(kind is None for kind in kinds):
+                return None
+            columns = zip(*(vars(kind).values() for kind in kinds), strict=True)
+            return type(kinds[0])(*map(np.concatenate, columns))
+
+        return cls(*map(join, *(vars(part).values() for part in parts)))
+
+    def take(self, places: Any) -> Counts:
+        """Those of the queries at these places, in this order."""
+        return Counts(
+            *(
+                None if kind is None else type(kind)(*(a[places] for a in vars(kind).values()))
+                for kind in vars(self).values()
+            )
+        )
+
     def shares(self, measure: Measure, chosen: Convention) -> tuple[Array, Array] | None:
         """Twice the numerator of each query, and twice its denominator; None if not counted."""
         counts = getattr(self, measure.counts, None)
@@ -98,9 +117,6 @@ class Counts:
             return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
         pooled = _exact_sum(total)
         return (_exact_sum(part) / pooled if pooled else float("nan")), values
-
-
-_COUNTED = ("pairs", "dominating", "dominated")
 
 
 def _exact_sum(counts: Array) -> int:
@@ -137,6 +153,11 @@ class Evaluation(Tabled, Mapping[str, float]):
     pairs: PairCounts | None = field(default=None, repr=False)
     dominating: RowCounts | None = field(default=None, repr=False)
     dominated: RowCounts | None = field(default=None, repr=False)
+
+    @property
+    def counts(self) -> Counts:
+        """All that was counted."""
+        return Counts(self.pairs, self.dominating, self.dominated)
 
     def __getitem__(self, name: str) -> float:
         return self.means[self._find(name)]
@@ -193,8 +214,7 @@ class Evaluation(Tabled, Mapping[str, float]):
         except ValueError:  # the user's, of another process
             shares = None
         else:
-            counts = Counts(self.pairs, self.dominating, self.dominated)
-            shares = counts.shares(measure, self.convention)
+            shares = self.counts.shares(measure, self.convention)
             shares = None if getattr(measure, "over", None) == "queries" else shares
         if shares is None:
             judged = ~np.isnan(values)
@@ -203,13 +223,9 @@ class Evaluation(Tabled, Mapping[str, float]):
 
     def take_queries(self, places: list[int]) -> Evaluation:
         """Return the values of the queries at these places, in this order; means stay."""
-        taken: dict[str, Any] = {}
-        for name in _COUNTED:
-            if (part := getattr(self, name)) is not None:
-                taken[name] = type(part)(*(values[places] for values in vars(part).values()))
         per_query = {name: values[places] for name, values in self.per_query.items()}
         ids = None if self.query_ids is None else self.query_ids[places]
-        return replace(self, per_query=per_query, query_ids=ids, **taken)
+        return replace(self, per_query=per_query, query_ids=ids, **vars(self.counts.take(places)))
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
@@ -231,9 +247,9 @@ class Evaluation(Tabled, Mapping[str, float]):
         _check_alike(parts)
         names = list(parts[0])
         per_query = {name: np.concatenate([p.per_query[name] for p in parts]) for name in names}
-        counts = {kind: _join_counts([getattr(part, kind) for part in parts]) for kind in _COUNTED}
+        counts = Counts.joined([part.counts for part in parts])
         undefined = dict.fromkeys(names, float("nan"))
-        whole = cls(undefined, per_query, _joined_ids(parts), parts[0].convention, **counts)
+        whole = cls(undefined, per_query, _joined_ids(parts), parts[0].convention, **vars(counts))
         for name in names:
             numerator, denominator = whole.terms(name)
             if (total := float(denominator.sum())) > 0.0:
@@ -276,14 +292,6 @@ class Evaluation(Tabled, Mapping[str, float]):
 
 def _plain(value: float) -> float | None:
     return None if value != value else float(value)
-
-
-def _join_counts(parts: list[Any]) -> Any:
-    """Counts of several evaluations, one after the other; None unless all of them have some."""
-    if any(part is None for part in parts):
-        return None
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return type(parts[0])(*map(np.concatenate, columns))
 
 
 def _check_alike(parts: Sequence[Evaluation]) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import first_true
-from linrank.data.queries import Queries
-from linrank.io.trec import Qrels, Run, load_qrels, load_run
+from linrank.data import Array, Queries, first_true
+from linrank.io.trec import Qrels, Run
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
@@ -21,7 +18,6 @@ from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import Metric
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 RUN_METRICS = ("ndcg@10", "map", "mrr", "p@10", "recall@100")
 
 
@@ -106,10 +102,9 @@ class JudgedRun:
     def __init__(
         self, qrels: Any, run: Any, *, complete: bool = False, n_jobs: int | None = None
     ) -> None:
-        self.qrels = qrels = _table(qrels, Qrels, load_qrels)
-        self.run = run = _table(run, Run, load_run)
-        numbers = {q: i for i, q in enumerate(qrels.query_ids.tolist())}
-        of_run = np.array([numbers.get(q, -1) for q in run.query_ids.tolist()], dtype=np.int64)
+        self.qrels = qrels = Qrels.of_user(qrels)
+        self.run = run = Run.of_user(run)
+        of_run = qrels.numbers_of(run.query_ids.tolist())
         in_run = np.zeros(qrels.n_queries, dtype=bool)
         in_run[of_run[of_run >= 0]] = True
         if not in_run.any():
@@ -119,10 +114,7 @@ class JudgedRun:
         run_query, qrels_query = np.append(new, -1)[of_run][run.query], new[qrels.query]
 
         own = np.flatnonzero(run_query >= 0)
-        row = _core.find_documents(
-            qrels.query, qrels.docids.text, qrels.docids.offsets,
-            of_run[run.query], run.docids.text, run.docids.offsets,
-        )[own]  # fmt: skip
+        row = qrels.find(of_run[run.query], run.docids)[own]
         missed = qrels_query >= 0
         missed[row[row >= 0]] = False
         missed = np.flatnonzero(missed)
@@ -179,20 +171,6 @@ class JudgedRun:
             f"{self.qrels.relevance[row]:g}, which has no gain under {chosen.name}; "
             "use the convention trec_eval, where it counts 0"
         )
-
-
-def _table(given: Any, kind: type[Any], load: Any) -> Any:
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, Mapping):
-        return kind.from_dict(given)
-    if isinstance(given, (str, os.PathLike)) or hasattr(given, "read"):
-        return load(given)
-    name = kind.__name__.lower()
-    raise TypeError(
-        f"{name} must be a {kind.__name__}, the path of a file or {{query: {{document: number}}}}, "
-        f"got {type(given).__name__}"
-    )
 
 
 def _nothing_in_common(qrels: Qrels, run: Run) -> str:

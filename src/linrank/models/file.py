@@ -12,7 +12,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,20 +23,24 @@ from linrank.errors import ModelFormatError
 from linrank.system import json_text
 from linrank.system.durable import check_place, naming, replacing
 from linrank.system.json_text import Invalid, take
+from linrank.system.resources import available
 
 T = TypeVar("T")
 
 FORMAT = "linrank-model"
 VERSION = 1  # the only one that is read
-MAX_BYTES = 2**30  # of a file
 MAX_LISTED = 1_000_000  # numbers of a list; a longer array is in base64
-MAX_SPARSE = 2**24  # of arrays by indices and values: a short file must not take 8 GB
-MAX_NAMES = 2**23
-# Names, a few lists of numbers (indices and values are two), and a few dozen settings.
-MAX_VALUES = MAX_NAMES + 6 * MAX_LISTED
+# What is read of any file; of a larger one only as much as there is free memory for.
+MAX_BYTES = 2**28
+MAX_VALUES = 4_000_000  # of its JSON: names, lists of numbers, settings
+MAX_SPARSE = 2**24  # entries of an array by indices and values: a short file must not take 8 GB
+BYTES_PER_BYTE = 8  # its text, with four bytes for a character where one is rare, and the arrays
+BYTES_PER_VALUE = 100
+BYTES_PER_ENTRY = 24  # the array, the copy of the model, and what is compared with it
 MAX_ROWS = 2**40  # of training data: a number only, no memory goes with it
 RESAVE = "restore the file from a copy, or train and save the model again"
 FOREIGN = "pass a file written by save() of a linrank model or by linrank train"
+ROOM = f"{FOREIGN}, or load it where more memory is free"
 
 _NULL = type(None)
 
@@ -129,11 +133,10 @@ def _compact(array: NDArray[np.float64]) -> dict[str, Any] | None:
 
     Zero means the bits of 0.0: a -0.0 is stored, so that the same bits are read back.
     """
-    if array.size > MAX_SPARSE:
+    bits = np.ascontiguousarray(array).view(np.uint64)
+    if 2 * np.count_nonzero(bits) > MAX_LISTED:
         return None
-    stored = np.flatnonzero(np.ascontiguousarray(array).view(np.uint64))
-    if 2 * stored.size > MAX_LISTED:
-        return None
+    stored = np.flatnonzero(bits)
     found = {"indices": stored.tolist(), "values": []}
     # The values take the same text in both forms; a list adds five characters, "0.0, ", per zero.
     if len(json.dumps(found)) - len("[]") >= 5 * (array.size - stored.size):
@@ -143,11 +146,6 @@ def _compact(array: NDArray[np.float64]) -> dict[str, Any] | None:
 
 def _expand(name: str, found: dict[str, Any], size: int) -> NDArray[np.float64]:
     """The array of what `_compact` made."""
-    if size > MAX_SPARSE:
-        raise Invalid(
-            f"{name!r} gives indices and values of {size} entries; that form is for at most "
-            f"{MAX_SPARSE}"
-        )
     where = f"{name}."
     _check_keys(found, ("indices", "values"), where)
     indices, values = (take(found, key, (list,), where) for key in ("indices", "values"))
@@ -192,7 +190,7 @@ _COMMON: dict[str, Field | Array] = {
     "version": Field((int,), (1, 2**31)),
     "kind": _TEXT,
     "linrank": _TEXT,
-    "n_features": Field((int,), (1, 2**30)),
+    "n_features": Field((int,), (1, 2**31 - 1)),
     "scaling": _TEXT,
     "training": Field((dict,)),
     "feature_names": Field((list, _NULL)),
@@ -270,6 +268,16 @@ def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], T]) -> 
         raise ModelFormatError(f"{name}: {error.problem}; {error.remedy or RESAVE}") from None
 
 
+def most_bytes() -> int:
+    """The size of the largest file that is read on this machine now."""
+    return _extend(MAX_BYTES, BYTES_PER_BYTE)
+
+
+def _extend(limit: int, n_bytes: int) -> int:
+    """The limit, or as many things of ``n_bytes`` as there is free memory for."""
+    return max(limit, (available() or 0) // n_bytes)
+
+
 def _read_bytes(name: str) -> bytes:
     status = os.stat(name)
     if not stat.S_ISREG(status.st_mode):
@@ -277,8 +285,9 @@ def _read_bytes(name: str) -> bytes:
     size = status.st_size
     if size == 0:
         raise Invalid("the file is empty")
-    if size > MAX_BYTES:
-        raise Invalid(f"{size} bytes is more than a model can take ({MAX_BYTES})", FOREIGN)
+    if size > (most := most_bytes()):
+        problem = f"{size} bytes is more than there is free memory for ({most})"
+        raise Invalid(problem, ROOM)
     with naming(name), open(name, "rb") as file:
         content = file.read(size + 1)  # the buffer is taken in advance: no more than needed
     if len(content) != size:
@@ -290,7 +299,7 @@ def _parse(content: bytes) -> dict[str, Any]:
     if content.startswith((b"PAR1", b"ARROW1")):
         raise Invalid("a table (Parquet or Arrow), not a model", FOREIGN)
     try:
-        document = json_text.parse(content, MAX_VALUES)
+        document = json_text.parse(content, _extend(MAX_VALUES, BYTES_PER_VALUE))
     except json_text.TooMuchJSON as error:
         raise Invalid(str(error), FOREIGN) from None
     except json_text.MalformedJSON as error:
@@ -322,12 +331,23 @@ def _decode(document: dict[str, Any]) -> dict[str, Any]:
     # Before memory is taken for what a few characters can claim.
     if names is not None and len(names) != n_features:
         raise Invalid(f"{len(names)} feature names for {n_features} features")
-    for key, spec in _arrays_of(kind).items():
+    arrays = _arrays_of(kind)
+    _check_sparse(contents, arrays)
+    for key, spec in arrays.items():
         if contents[key] is not None:
             contents[key] = spec.decode(key, contents[key], contents)
         elif not spec.optional:
             raise Invalid(f"there is no array {key!r}")
     return contents
+
+
+def _check_sparse(contents: Mapping[str, Any], arrays: Iterable[str]) -> None:
+    """Refuse arrays by indices and values that there is no free memory for."""
+    found = [contents[key] for key in arrays if isinstance(contents[key], dict)]
+    n_entries = contents["n_features"] * sum("data" not in array for array in found)
+    if n_entries > (most := _extend(MAX_SPARSE, BYTES_PER_ENTRY)):
+        problem = f"gives indices and values of {n_entries} entries, and there is free memory for"
+        raise Invalid(f"{problem} {most}", ROOM)
 
 
 def _value(document: dict[str, Any], key: str, spec: Field | Array) -> Any:
@@ -354,31 +374,29 @@ def write(kind: str, contents: Mapping[str, Any], path: str | os.PathLike[str]) 
     """
     name = os.fspath(path)
     check_place(name)
-    content = encode(kind, contents)
     with replacing(name) as file:
-        file.write(content)
+        for line in _encode_lines(kind, contents):
+            file.write(line)
 
 
 def encode(kind: str, contents: Mapping[str, Any]) -> bytes:
     """The bytes of the model file."""
-    arrays = {key: spec for key, spec in _arrays_of(kind).items() if contents.get(key) is not None}
-    names = contents["feature_names"]
-    if names is not None and len(names) > MAX_NAMES:
-        raise ValueError(f"a model file has at most {MAX_NAMES} feature names, not {len(names)}")
-    found = {key: spec.encode(contents[key]) for key, spec in arrays.items()}
+    return b"".join(_encode_lines(kind, contents))
+
+
+def _encode_lines(kind: str, contents: Mapping[str, Any]) -> Iterator[bytes]:
+    """One line per key: the file stays readable, and one array at a time is text."""
     training = dict(sorted(contents["training"].items()))
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "training": training}
-    whole = {**contents, **found, **head}
-    # Python writes a float as the shortest decimal that reads back as the same bits: at most 17
-    # digits. One line per key keeps the file readable and the encoder in C.
-    lines = (
-        f'"{key}": {json.dumps(whole.get(key), allow_nan=False, ensure_ascii=False)}'
-        for key in TABLES[kind]
-    )
-    content = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-    if len(content) > MAX_BYTES:
-        raise ValueError(
-            f"the model takes {len(content)} bytes as a file, more than {MAX_BYTES}; train it on "
-            "fewer features or support rows, or shorten its feature names"
-        )
-    return content
+    whole = {**contents, **head}
+    opening = "{\n"
+    for key, spec in TABLES[kind].items():
+        value = whole.get(key)
+        if isinstance(spec, Array) and value is not None:
+            value = spec.encode(value)
+        # Python writes a float as the shortest decimal that reads back as the same bits: at most
+        # 17 digits.
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        yield f'{opening}"{key}": {text}'.encode()
+        opening = ",\n"
+    yield b"\n}\n"

@@ -557,8 +557,10 @@ class LinearModel(FeatureModel):
     @property
     def sizes(self) -> list[str]:
         """What the short form says of the model itself."""
-        weights = [f"{self.n_nonzero} with a weight"] * (self.n_nonzero < self.n_features)
-        return [*super().sizes, *weights, f"scale={self.scaling.kind!r}"]
+        found = super().sizes
+        if self.n_nonzero < self.n_features:
+            found.append(f"{self.n_nonzero} with a weight")
+        return [*found, f"scale={self.scaling.kind!r}"]
 
     @property
     def contents(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,12 +16,14 @@ import numpy as np
 from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.rows import Array, ColumnStatistics, Extents, Rows, StreamedRows
 from linrank.parts.parts import Extent, Gathering, tree_sum
-from linrank.system.resources import allowed
+from linrank.system.resources import allowed, cached_property
 
 
 def block_facts(block: Dataset, *, n_threads: int = 1) -> Dataset:
     """All of a block that the client needs to know, 8 to 24 bytes a row: its rows stay there."""
-    return replace(block, rows=cast(Any, Extent.of(block.rows)))
+    rows = block.rows
+    extent: Any = Extent(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
+    return replace(block, rows=extent)
 
 
 def block_slopes(block: Dataset, r: Array, *, n_threads: int = 1) -> Array:
@@ -59,6 +61,7 @@ _MATRIX_BYTES = 256 << 20  # of the scores of several models at a time
 _MOST_FEATURES = 4000  # beyond, a Cholesky factor of their Hessian is out of proportion
 
 
+@dataclass(eq=False)
 class GatheredRows(StreamedRows):
     """The rows of all blocks, one block after the other, or some of them.
 
@@ -74,36 +77,28 @@ class GatheredRows(StreamedRows):
         The rows that count, by their number among all; None for all.
     """
 
-    def __init__(
-        self,
-        gathering: Gathering,
-        facts: Sequence[Dataset],
-        capacity: int,
-        index: Array | None = None,
-    ) -> None:
-        self._gathering = gathering
-        self._facts = list(facts)
-        self._capacity = capacity
-        self._index = index
-        self._ends = np.cumsum([one.rows.shape[0] for one in facts])
-        self._extents: Extents | None = None
+    gathering: Gathering
+    facts: Sequence[Dataset]
+    capacity: int = 0
+    index: Array | None = None
+    _extents: Extents | None = field(default=None, init=False)
+
+    @cached_property
+    def _ends(self) -> Array:
+        return np.cumsum([one.rows.shape[0] for one in self.facts])
 
     @property
     def shape(self) -> tuple[int, int]:
-        n_rows = int(self._ends[-1]) if self._index is None else len(self._index)
-        return (n_rows, self._facts[0].rows.shape[1])
-
-    @property
-    def capacity(self) -> int:
-        return self._capacity
+        n_rows = int(self._ends[-1]) if self.index is None else len(self.index)
+        return (n_rows, self.facts[0].rows.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(one.rows.dtype for one in self._facts))
+        return np.result_type(*(one.rows.dtype for one in self.facts))
 
     @property
     def nbytes(self) -> int:
-        whole = sum(one.rows.nbytes for one in self._facts)
+        whole = sum(one.rows.nbytes for one in self.facts)
         return whole * self.shape[0] // max(1, int(self._ends[-1]))
 
     @property
@@ -111,7 +106,7 @@ class GatheredRows(StreamedRows):
         return self.shape[1] <= _MOST_FEATURES
 
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        (z,) = np.concatenate(self._gathering.each(block_score_matrix, w[np.newaxis]), axis=1)
+        (z,) = np.concatenate(self.gathering.each(block_score_matrix, w[np.newaxis]), axis=1)
         rows = self._rows(order)
         return z if rows is None else z[rows]
 
@@ -122,12 +117,12 @@ class GatheredRows(StreamedRows):
             by_row[rows] = r
             r = by_row
         parts = np.split(r, self._ends[:-1])
-        found = self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
+        found = self.gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
         return tree_sum(found)
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
-            self._extents = tree_sum(self._gathering.each(block_extents))
+            self._extents = tree_sum(self.gathering.each(block_extents))
         return self._extents
 
     def score_matrix(self, coefs: Array, n_threads: int) -> Array:
@@ -135,21 +130,21 @@ class GatheredRows(StreamedRows):
         step = max(1, _MATRIX_BYTES // (8 * max(1, int(self._ends[-1]))))
         scores = np.empty((len(coefs), self.shape[0]))
         for k in range(0, len(coefs), step):
-            parts = self._gathering.each(block_score_matrix, coefs[k : k + step])
+            parts = self.gathering.each(block_score_matrix, coefs[k : k + step])
             some = np.concatenate(parts, axis=1)
-            scores[k : k + step] = some if self._index is None else some[:, self._index]
+            scores[k : k + step] = some if self.index is None else some[:, self.index]
         return scores
 
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
-        kept = None if self._index is None else self._local(np.sort(self._index))
-        return tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
+        kept = None if self.index is None else self._local(np.sort(self.index))
+        return tree_sum(self.gathering.each(block_statistics, per_chunk=kept))
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
-        wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index
+        wanted = np.arange(int(self._ends[-1])) if self.index is None else self.index
         wanted = wanted[index]
         ascending = np.argsort(wanted, kind="stable")
-        parts = self._gathering.each(block_rows, per_chunk=self._local(wanted[ascending]))
+        parts = self.gathering.each(block_rows, per_chunk=self._local(wanted[ascending]))
         place = np.empty_like(ascending)
         place[ascending] = np.arange(len(wanted))
         rows = join_rows(parts)
@@ -157,20 +152,20 @@ class GatheredRows(StreamedRows):
 
     def take(self, index: Array | slice) -> GatheredRows:
         """Some of the rows, where they are."""
-        known = np.arange(int(self._ends[-1])) if self._index is None else self._index
-        some = GatheredRows(self._gathering, self._facts, self._capacity, known[index])
+        known = np.arange(int(self._ends[-1])) if self.index is None else self.index
+        some = GatheredRows(self.gathering, self.facts, self.capacity, known[index])
         some._extents = self._extents  # of all rows: not below those of some
         return some
 
     def describe(self) -> str:
         n_rows, n_columns = self.shape
-        return f"in {len(self._facts)} blocks elsewhere, {self.dtype}, {n_rows} × {n_columns}"
+        return f"in {len(self.facts)} blocks elsewhere, {self.dtype}, {n_rows} × {n_columns}"
 
     def _rows(self, order: Array | None) -> Array | None:
         """The numbers among all rows of the positions of ``order``; None where all are meant."""
-        if self._index is None:
+        if self.index is None:
             return order
-        return self._index if order is None else self._index[order]
+        return self.index if order is None else self.index[order]
 
     def _local(self, ascending: Array) -> list[tuple[Array]]:
         """Numbers among all rows as numbers within each block, its own argument of a task."""

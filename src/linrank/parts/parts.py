@@ -11,19 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linrank.data.dataset import Dataset, join_rows
-from linrank.data.queries import Queries
+from linrank.data import Dataset, Queries, join_rows
 from linrank.data.rows import Array, ColumnStatistics, DenseRows, Priced, StreamedRows
 from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from linrank.models.design import Design, Shape
     from linrank.parts.recipes import Recipe
 
@@ -39,43 +36,33 @@ HIGHEST_GRADE = 30  # gains are 2^label
 # ---- passes -------------------------------------------------------------------------------------
 
 Task = Callable[..., Any]  # task(chunk, *args, n_threads=...)
+OfEach = Sequence[tuple[Any, ...] | None] | None  # arguments of each chunk, or of none
 
 
-class Gathering(Protocol):
-    """Chunks here, on disk or on a cluster: what a solver may have done with them."""
+class Gathering:
+    """Chunks here, on disk or on a cluster, and what a solver may have done with them.
 
-    @property
-    def n_chunks(self) -> int: ...
-
-    def total(self, task: Task, *args: Any) -> Any:
-        """``Σ task(chunk, *args)`` over the chunks, by `tree_sum`."""
-
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
-        """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
-
-        A chunk whose ``own`` is None is left out: its result is None.
-        """
-
-
-class LocalChunks(ABC):
-    """Chunks that this process works on, one after the other, with ``n_threads`` for every task."""
+    This process works on them one after the other, with ``n_threads`` for every task, unless a
+    subclass has others do so.
+    """
 
     n_chunks: int
     n_threads: int
 
-    @abstractmethod
     def walk(self, numbers: Sequence[int]) -> Iterator[Any]:
         """The chunks of these numbers, ascending, each until the next one is asked for."""
+        raise NotImplementedError("chunks that this process works on are walked over")
 
     def total(self, task: Task, *args: Any) -> Any:
+        """``Σ task(chunk, *args)`` over the chunks, by `tree_sum`."""
         chunks = self.walk(range(self.n_chunks))
         return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
 
-    def each(
-        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
-    ) -> list[Any]:
+    def each(self, task: Task, *args: Any, per_chunk: OfEach = None) -> list[Any]:
+        """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
+
+        A chunk whose ``own`` is None is left out: its result is None.
+        """
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         asked = [i for i, mine in enumerate(own) if mine is not None]
         found: list[Any] = [None] * self.n_chunks
@@ -84,7 +71,7 @@ class LocalChunks(ABC):
         return found
 
 
-class MemoryChunks(LocalChunks):
+class MemoryChunks(Gathering):
     """Chunks, or data sets, in memory; at least one."""
 
     def __init__(self, chunks: Sequence[Any], n_threads: int = 1) -> None:
@@ -190,23 +177,6 @@ class Facts:
     n_levels: int
     low: float
     high: float
-
-    @classmethod
-    def of(cls, data: Dataset, known: ColumnStatistics | None = None, n_threads: int = 1) -> Facts:
-        """The facts of a data set; its statistics are not computed where they are ``known``."""
-        labels, queries = data.labels, data.queries
-        if data.weight is not None and not data.weight.all():  # a row of weight 0 is none
-            counts = data.weight > 0.0
-            labels = labels[counts]
-            queries = Queries.of(labels, None if data.qid is None else data.qid[counts])
-        n_levels = queries.n_levels
-        return cls(
-            _statistics_of(data, n_threads) if known is None else known,
-            int(np.count_nonzero(n_levels > 1)),
-            int(n_levels[n_levels > 1].sum()),
-            float(labels.min(initial=np.inf)),
-            float(labels.max(initial=-np.inf)),
-        )
 
     def __add__(self, other: Facts) -> Facts:
         return Facts(
@@ -339,7 +309,7 @@ class Parts(ABC):
         chunks may be forgotten.
         """
 
-    def select(self, part: Any, n_threads: int = 1) -> Self:
+    def select(self, part: Any, n_threads: int = 1) -> Parts:
         """The training part of a fold, masks by query and part; all if None."""
         if part is None:
             return self
@@ -448,11 +418,6 @@ class Extent(Priced):
     is_sparse: bool = False
     dtype: Any = np.float64
 
-    @classmethod
-    def of(cls, rows: Any) -> Extent:
-        """That of a matrix."""
-        return cls(rows.shape, rows.nbytes, rows.is_sparse, rows.dtype)
-
 
 # ---- tasks --------------------------------------------------------------------------------------
 
@@ -471,10 +436,7 @@ def statistics_of_queries(
     data: Dataset, kept: Array | None, *, n_threads: int = 1
 ) -> ColumnStatistics:
     """The moments of the columns over the rows of the queries ``kept``, all if None."""
-    return _statistics_of(only_queries(data, kept), n_threads)
-
-
-def _statistics_of(data: Dataset, n_threads: int) -> ColumnStatistics:
+    data = only_queries(data, kept)
     if isinstance(data.rows, StreamedRows):
         return data.rows.statistics(data.weight)
     return data.rows.scan(data.weight, n_threads).statistics
@@ -500,8 +462,19 @@ def facts_of_part(
     *,
     n_threads: int = 1,
 ) -> Facts:
-    """The facts of one part, ``by_query`` of rows that are scaled within their queries."""
+    """The facts of one part, ``by_query`` of rows that are scaled within their queries.
+
+    Its statistics are not computed where they are ``known``.
+    """
     data = only_queries(data, kept)
     if by_query:
         data = Scaling("query").transformed(data, n_jobs=n_threads)
-    return Facts.of(data, known, n_threads)
+    labels, queries = data.labels, data.queries
+    if data.weight is not None and not data.weight.all():  # a row of weight 0 is none
+        counts = data.weight > 0.0
+        labels = labels[counts]
+        queries = Queries.of(labels, None if data.qid is None else data.qid[counts])
+    n_levels = queries.n_levels[queries.n_levels > 1]
+    known = statistics_of_queries(data, None, n_threads=n_threads) if known is None else known
+    ends = float(labels.min(initial=np.inf)), float(labels.max(initial=-np.inf))
+    return Facts(known, len(n_levels), int(n_levels.sum()), *ends)

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
+from linrank.data import Array, Dataset
 from linrank.io.store.store import Store, columns_of
-from linrank.parts.parts import LocalChunks, Parts
+from linrank.parts.parts import Gathering, Parts
 from linrank.parts.recipes import Chunk, Recipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
-from linrank.system.reading import Plan, Reader, Walk
-from linrank.system.resources import cached_property
+from linrank.system import Plan, Reader, Walk, cached_property
 
 # What a row may take beside its features, as measured, from above: as it is read; kept from pass to
 # pass (levels, weights, sorted scores, what a sweep found of them); and at work, where scores and
@@ -119,7 +117,7 @@ def _matrix_bytes(n_features: int, n_chunks: int) -> int:
     return remembered + (6 + n_levels + n_parts) * square
 
 
-class Passes(LocalChunks):
+class Passes(Gathering):
     """A gathering of chunks that are read in every pass, in order.
 
     The next pass begins where this one ends: its first chunks are read while the solver thinks.

@@ -14,14 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank.choices import SELECTED_PAIRS
-from linrank.data.bounds import Box
-from linrank.data.dataset import Dataset, join_optional, join_rows
+from linrank.data import Dataset, Scaling, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Array, Rows, join_offsets, without_offsets
-from linrank.data.scaling import Scaling
-from linrank.domination.layering import Layering, margin_form
+from linrank.domination import Layering, check_parameters, choose_solver, margin_form
 from linrank.domination.problem import SAMPLE_SEED, DominationProblem
-from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss, loss_of_pairs
 from linrank.losses.swaps import Swaps
@@ -186,10 +183,8 @@ class Recipe(ABC):
         """What stands for ``parts``, compared by some queries each, one after the other."""
 
     @abstractmethod
-    def make_problem(
-        self, rows: Rows, compared: Any, C: float, scale: Array | None, box: Box | None, n: int
-    ) -> Plannable:
-        """The problem of these rows, on ``n`` threads."""
+    def make_problem(self, rows: Rows, compared: Any, C: float, whole: Any) -> Plannable:
+        """The problem of these rows, else like the ``whole``."""
 
     def prepare(self, data: Dataset, n_threads: int = 1) -> Dataset:
         """The data with its rows as the loss is to see them: scaled, and without offsets."""
@@ -240,16 +235,11 @@ class Recipe(ABC):
         alone = Queries(sample.offsets, None, sample.levels, sample.n_levels)
         return chunk.rows.take(np.asarray(sample.order)), whole.on(alone, positions, weight)
 
-    def problem(
-        self,
-        pieces: Sequence[Piece],
-        C: float,
-        weight: float,
-        scale: Array | None,
-        box: Box | None,
-        n_threads: int,
-    ) -> Plannable:
-        """The problem of the pieces, its losses scaled up to those of the whole, ``weight``."""
+    def problem(self, pieces: Sequence[Piece], whole: Any) -> Plannable:
+        """The problem of the pieces, its losses scaled up to those of the ``whole``.
+
+        That is a `linrank.parts.risk.ChunkedProblem`.
+        """
         parts = [part for _, part in pieces]
         queries = Queries(
             join_offsets([part.queries.offsets for part in parts]),
@@ -259,9 +249,8 @@ class Recipe(ABC):
         )
         terms = Terms(self.join(queries, parts), self.loss)
         own = terms.weight()
-        scaled = C * weight / own if own > 0.0 else C
-        rows = join_rows([rows for rows, _ in pieces])
-        return self.make_problem(rows, terms.compared, scaled, scale, box, n_threads)
+        C = whole.C * whole.weight / own if own > 0.0 else whole.C
+        return self.make_problem(join_rows([rows for rows, _ in pieces]), terms.compared, C, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,11 +278,9 @@ class RankRecipe(Recipe):
         own = _join_fields(parts, "row_weight", "query_weight", "gain")
         return Pairs(queries, **own, adjacent=parts[0].adjacent)
 
-    def make_problem(
-        self, rows: Rows, pairs: Any, C: float, scale: Array | None, box: Box | None, n: int
-    ) -> problem.Problem:
-        n_threads = useful_threads(rows.nbytes, n)
-        return problem.Problem(rows, pairs, C, scale, n_threads, self.loss, box=box)
+    def make_problem(self, rows: Rows, pairs: Any, C: float, whole: Any) -> problem.Problem:
+        n_threads = useful_threads(rows.nbytes, whole.n_threads)
+        return problem.Problem(rows, pairs, C, whole.scale, n_threads, self.loss, box=whole.box)
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,10 +360,9 @@ class DominationRecipe(Recipe):
     def join(self, queries: Queries, parts: list[Any]) -> Layering:
         return Layering(queries, **_join_fields(parts, "shift", "row_weight", "query_weight"))
 
-    def make_problem(
-        self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
-    ) -> DominationProblem:
-        return DominationProblem(rows, layering, "l2", 1.0 / (2.0 * C), scale, n)
+    def make_problem(self, rows: Rows, layering: Any, C: float, whole: Any) -> DominationProblem:
+        alpha = 1.0 / (2.0 * C)
+        return DominationProblem(rows, layering, "l2", alpha, whole.scale, whole.n_threads)
 
 
 def _join_fields(parts: list[Any], *names: str) -> dict[str, Any]:

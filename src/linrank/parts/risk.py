@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data.bounds import Box, without_rounding
-from linrank.data.queries import varying_columns
-from linrank.data.rows import Array, Extents, dot
+from linrank.data import Array, Box, Extents, dot, varying_columns, without_rounding
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
@@ -240,8 +238,7 @@ def curvature(
         return np.zeros((n, n) if name == "hessian_matrix" else n)
     state = chunk.at(w, epsilon, n_threads)
     found: Any = getattr(state.loss, name)(chunk.rows, state.point, *args)
-    matrix: Array = found[0] if isinstance(found, tuple) else found  # a product has its image
-    return matrix
+    return found[0] if isinstance(found, tuple) else found  # a product has its image
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
@@ -344,9 +341,7 @@ class ChunkedProblem:
         The rows are those that a sample of the whole in memory would have.
         """
         pieces = self.draw_pieces(min(n_rows, self.capacity), self.recipe.seed)
-        return self.recipe.problem(
-            pieces, self.C, self.weight, self.scale, self.box, self.n_threads
-        )
+        return self.recipe.problem(pieces, self)
 
     def draw_pieces(self, n_rows: int, seed: int) -> list[Piece]:
         """Rows of queries chosen at random, by chunk."""

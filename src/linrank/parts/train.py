@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import PAIR_WEIGHTINGS
-from linrank.data.bounds import Box
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
-from linrank.domination.path import each_from_last, until_wide
-from linrank.domination.train import minimize_ridge
+from linrank.data import Array, Box, Dataset, Scaling
+from linrank.domination import each_from_last, minimize_ridge, until_wide
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
@@ -50,17 +46,38 @@ def train_path_parts(
     values: Sequence[float],
     *,
     bounds: Any = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
     max_features: int | None = None,
+    callback: Callback | None = None,
     progress: Callable[[Result], None] | None = None,
-    **options: Any,
 ) -> tuple[list[Result], int]:
-    """The same for every value of a path, which ends with a model of more weights than allowed.
+    """The same for every C, ascending, or every alpha, descending, of a path.
 
-    ``progress`` is called with each result; ``options`` are those of `train_path_chunks`.
+    Each model starts from that of the value before; of the squared hinge it costs no pass where
+    that is certified for this C too. The path ends with the first model of more weights than
+    ``max_features``; ``progress`` is called with each result. Other parameters are those of
+    `train_chunks`; ``tol`` is that of `linrank.ranksvm.path.train_path`: ``converged`` means a
+    certified gap of at most ``tol·F``.
     """
+    for value in values:
+        check_numbers(value, tol, max_iter)
     recipe, how, _, n_pairs = _weigh_pairs(parts, recipe, scaling, bounds)
+    is_hinge, enough = recipe.loss == "hinge", tol or default_tol(recipe.loss)
     with parts.opened(recipe) as chunks:
-        found = train_path_chunks(chunks, recipe, values, **how, **options)
+
+        def fit(**options: Any) -> Result:
+            return train_chunks(chunks, recipe, max_iter=max_iter, **how, **options)[0]
+
+        found: Iterable[Result]
+        if recipe.parameter == "alpha":
+            found = each_from_last(partial(fit, tol=tol), values, callback)
+        elif is_hinge or bounds is not None:
+            found = one_by_one(fit, values, enough, callback, by_gap=is_hinge)
+        else:
+            problem = replace(_problem_of(chunks, recipe, **how), C=float(values[0]))
+            path = follow_path(problem, values, enough, max_iter, callback)
+            found = map(problem.conclude, path)
         results = list(reporting(until_wide(found, max_features), progress))
         n_pairs = n_pairs or sum(size.n_pairs for size in sizes_of(chunks))
     return results, n_pairs
@@ -140,7 +157,6 @@ def train_chunks(
     alpha: float = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
-    bounds: tuple[Array, Array] | None = None,
     w0: Array | None = None,
     callback: Callback | None = None,
     **how: Any,
@@ -155,19 +171,18 @@ def train_chunks(
         The chunks, made by ``recipe``.
     recipe : Recipe
         The losses.
-    C, tol, max_iter, bounds, w0, callback
+    C, tol, max_iter, w0, callback
         As in `linrank.ranksvm.train.train`, with its defaults.
     alpha : float
         In place of C, of the domination loss; > 0.
     **how
-        ``scale``, and ``capacity`` and ``n_threads`` of samples, as in `ChunkedProblem`.
+        ``bounds``, as there, ``scale``, and ``capacity`` and ``n_threads`` of samples, as in
+        `ChunkedProblem`.
     """
     is_rank = recipe.parameter == "C"
     check_numbers(C if is_rank else alpha, tol, max_iter)
     started = time.perf_counter()
-    box = None if bounds is None else Box(*bounds)
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 1.0, box=box, **how)
-    problem.check()
+    problem = _problem_of(gathering, recipe, **how)
     n_steps = 100 if max_iter is None else max_iter
     solving: dict[str, Any] = {"max_iter": n_steps, "callback": callback}
     if is_rank:
@@ -179,35 +194,11 @@ def train_chunks(
     return problem.conclude(found), problem
 
 
-def train_path_chunks(
-    gathering: Gathering,
-    recipe: Recipe,
-    values: Sequence[float],
-    *,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    bounds: tuple[Array, Array] | None = None,
-    callback: Callback | None = None,
-    **how: Any,
-) -> Iterator[Result]:
-    """Minimize the objective for every C, ascending, or every alpha, descending, of a path.
-
-    Each model starts from that of the value before; of the squared hinge it costs no pass where
-    that is certified for this C too. Parameters are those of `train_chunks`; ``tol`` is that
-    of `linrank.ranksvm.path.train_path`: ``converged`` means a certified gap of at most ``tol·F``.
-    """
-    for value in values:
-        check_numbers(value, tol, max_iter)
-
-    def fit(**options: Any) -> Result:
-        return train_chunks(gathering, recipe, max_iter=max_iter, **how, **options)[0]
-
-    if recipe.parameter == "alpha":
-        return each_from_last(partial(fit, tol=tol), values, callback)
-    tol = tol or default_tol(recipe.loss)
-    if recipe.loss == "hinge" or bounds is not None:
-        fit = partial(fit, bounds=bounds)
-        return one_by_one(fit, values, tol, callback, by_gap=recipe.loss == "hinge")
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(values[0]), **how)
+def _problem_of(
+    gathering: Gathering, recipe: Recipe, bounds: tuple[Array, Array] | None = None, **how: Any
+) -> ChunkedProblem:
+    """The problem of all chunks; NoPairsError where there is nothing to learn from."""
+    box = None if bounds is None else Box(*bounds)
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 1.0, box=box, **how)
     problem.check()
-    return map(problem.conclude, follow_path(problem, values, tol, max_iter, callback))
+    return problem

@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 
 from linrank.choices import N_FOLDS
-from linrank.data.dataset import Dataset
-from linrank.data.queries import fold_of_queries
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, fold_of_queries
 from linrank.metrics import Measure, parse
-from linrank.metrics.measures import Metric
-from linrank.models.design import Design
 from linrank.parts.parts import Extent, Parts, only_queries
 from linrank.parts.train import with_highest_label
-from linrank.search.folds import Fold, as_folds, evaluations, resize_models, score_matrix
+from linrank.search import Judging, folds
 
 
-def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
+def folds_of(cv: Any, place: Parts, X: Any = None) -> list[folds.Fold]:
     """The folds of an estimator's parameter ``cv``: the same, wherever the rows are.
 
     In memory their parts are numbers of rows, and a splitter sees ``X``; elsewhere they are masks
@@ -31,7 +26,7 @@ def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
     sees the rows in the order of the queries' first appearance: 8 bytes a row here.
     """
     if place.dataset is not None:
-        return as_folds(cv, place.dataset, X)
+        return folds.as_folds(cv, place.dataset, X)
     cv = N_FOLDS if cv is None else cv
     numbers, lengths = place.query_numbers, place.lengths
     has_ids = place.columns.qid is not None
@@ -52,14 +47,16 @@ def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
     stand_in = Dataset(rows, np.zeros(len(query)), query if has_ids else None)  # type: ignore[arg-type]
     return [
         _from_rows(fold, query, numbers, len(sizes))
-        for fold in as_folds(cv, stand_in, np.empty((len(query), 0)))
+        for fold in folds.as_folds(cv, stand_in, np.empty((len(query), 0)))
     ]
 
 
-def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: int) -> Fold:
+def _from_rows(
+    fold: folds.Fold, query: Array, numbers: Sequence[Array], n_queries: int
+) -> folds.Fold:
     """The same fold by query."""
     if isinstance(fold.valid, Dataset):
-        return Fold(None, fold.valid)
+        return folds.Fold(None, fold.valid)
     is_in = np.zeros((2, n_queries), dtype=bool)
     for k, rows in enumerate((fold.train, fold.valid)):
         if rows is None:
@@ -74,54 +71,42 @@ def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: in
     return _of_queries(numbers, *is_in)
 
 
-def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> Fold:
-    return Fold([train[part] for part in numbers], [valid[part] for part in numbers])
+def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> folds.Fold:
+    return folds.Fold([train[part] for part in numbers], [valid[part] for part in numbers])
 
 
 def measure_parts(
-    parts: Parts,
-    valid: Sequence[Array],
-    coefs: Array,
-    k: int,
-    scaling: Scaling,
-    scoring: Metric,
-    convention: str,
-    design: Design | None = None,
+    parts: Parts, valid: Sequence[Array], models: folds.Models, k: int, judging: Judging
 ) -> Array:
     """The measure of the models on the queries that fold k holds out; higher is better."""
+    scoring = judging.scoring
     measure = with_highest_label(parse(scoring), parts.select(valid))
     own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
     with parts.opened(None) as data:
-        args = (coefs, scaling, measure, convention, design)
+        args = (models, measure, judging.convention)
         measured = data.each(measure_queries, *args, per_chunk=own)
     found = [part for part in measured if part is not None]
     numerator = np.concatenate([part[0] for part in found], axis=1)
     denominator = np.concatenate([part[1] for part in found], axis=1).sum(axis=1)
-    if not (denominator > 0.0).all():
-        raise ValueError(
-            f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
-            f"{numerator.shape[1]} queries can be judged; use fewer folds or another measure"
-        )
-    values: Array = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
-    return values if measure.higher_is_better else 0.0 - values
+    sums = np.array([math.fsum(row) for row in numerator.tolist()])
+    values = np.divide(sums, denominator, out=np.full(len(sums), np.nan), where=denominator > 0.0)
+    return folds.sign_scores(values, scoring, k, numerator.shape[1])
 
 
 def measure_queries(
     data: Dataset,
     kept: Array,
-    coefs: Array,
-    scaling: Scaling,
+    models: folds.Models,
     measure: Measure,
     convention: str,
-    design: Design | None = None,
     *,
     n_threads: int = 1,
 ) -> tuple[Array, Array]:
     """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
     part = only_queries(data, kept)
-    part = part if design is None else design.dataset(part, n_threads)
-    coefs = resize_models(coefs, part.n_features)
-    scores = score_matrix(coefs, part, scaling, n_threads)
-    found = evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
+    part = part if models.design is None else models.design.dataset(part, n_threads)
+    coefs = folds.resize_models(models.coefs, part.n_features)
+    scores = folds.score_matrix(coefs, part, models.scaling, n_threads)
+    found = folds.evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
     terms = [result.terms(next(iter(result))) for result in found]
     return np.array([t[0] for t in terms]), np.array([t[1] for t in terms])

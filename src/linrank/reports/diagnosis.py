@@ -289,12 +289,22 @@ def pushes(
 
 def _sum_contributions(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
-    counted = np.flatnonzero(net)
     total = np.zeros(model.n_features if isinstance(model, LinearModel) else model.n_terms)
-    for begin in range(0, len(counted), BLOCK):
-        part = counted[begin : begin + BLOCK]
+    for part in _blocks(data, model, np.flatnonzero(net)):
         total += net[part] @ model.explain(data.select(part))
     return total
+
+
+def _blocks(
+    data: Dataset, model: LinearModel | AdditiveModel, counted: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Rows to explain at a time; of whole queries where the model scales within each."""
+    if isinstance(model, AdditiveModel) or model.scaling.kind != "query":
+        return np.split(counted, range(BLOCK, len(counted), BLOCK))
+    queries = data.queries
+    rows = np.arange(data.n_rows) if queries.order is None else queries.order
+    begins = np.searchsorted(queries.offsets, range(BLOCK, data.n_rows, BLOCK))
+    return np.split(rows, np.unique(queries.offsets[begins]))
 
 
 # ---- the section --------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def document(
 def _section(name: str, heading: str, lede: str, *body: str) -> str:
     """A section with a heading and a sentence (HTML) that says what is seen."""
     return (
-        f'<section id="{name}" aria-labeledby="{name}-heading">\n'
+        f'<section id="{name}" aria-labelledby="{name}-heading">\n'
         f'<h2 id="{name}-heading">{text(heading)}</h2>\n<p class="lede">{lede}</p>\n'
         + "\n".join(part for part in body if part)
         + "\n</section>"

@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import N_FOLDS
-from linrank.data.dataset import Dataset
-from linrank.data.queries import as_sizes, query_folds, row_folds
+from linrank.data import Dataset, Scaling, as_sizes, query_folds, row_folds
 from linrank.data.rows import Array, Design, StreamedRows
-from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
@@ -138,13 +135,7 @@ def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
 
 
 def validation_sets(
-    data: Dataset,
-    X_val: Any,
-    y_val: Any,
-    qid_val: Any,
-    eval_set: Any,
-    eval_qid: Any,
-    eval_group: Any,
+    data: Dataset, X: Any, y: Any, qid: Any, eval_set: Any, eval_qid: Any, eval_group: Any
 ) -> list[Dataset]:
     """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
 
@@ -156,10 +147,10 @@ def validation_sets(
     missing = "error" if filling is None else "keep"
     if eval_set is None:
         _check_alone(eval_qid, eval_group)
-        if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+        if (X is None) != (y is None) or (X is None and qid is not None):
             raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
-        listed = [] if X_val is None else [(X_val, y_val, qid_val, None)]
-    elif any(part is not None for part in (X_val, y_val, qid_val)):
+        listed = [] if X is None else [(X, y, qid, None)]
+    elif any(part is not None for part in (X, y, qid)):
         raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
     else:
         listed = entries(eval_set, eval_qid, eval_group)
@@ -189,6 +180,15 @@ class Fold:
 
     train: Any  # numbers of rows, or of data in parts masks by query for each part; None for all
     valid: Any  # the same, or another data set
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Several models: weights of the columns that a scaling, and a design, make of raw rows."""
+
+    coefs: Array
+    scaling: Scaling
+    design: Any = None
 
 
 def deal(data: Dataset, n_folds: int) -> list[Fold]:
@@ -253,7 +253,7 @@ def _fold(data: Dataset, pair: Any, k: int) -> Fold:
     return Fold(train, valid)
 
 
-def _row_numbers(rows: Any, n_rows: int, k: int) -> NDArray[Any]:
+def _row_numbers(rows: Any, n_rows: int, k: int) -> Array:
     """Row numbers of a fold, from themselves or from a mask of all rows."""
     part = np.asarray(rows)
     if part.dtype == bool and part.shape == (n_rows,):
@@ -288,13 +288,7 @@ def affordable_folds(data: Dataset) -> int:
 
 
 def judge(
-    coefs: Array,
-    data: Dataset,
-    fold: Fold,
-    k: int,
-    scaling: Scaling,
-    scoring: Metric,
-    **how: Any,
+    coefs: Array, data: Dataset, fold: Fold, k: int, scaling: Scaling, scoring: Metric, **how: Any
 ) -> Array:
     """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
 
@@ -322,10 +316,15 @@ def judge_scores(
     """
     found = evaluations(coefs, scores, valid, scoring, **how)
     values = np.array([next(iter(result.values())) for result in found])
+    return sign_scores(values, scoring, k, valid.queries.n_queries)
+
+
+def sign_scores(values: Array, scoring: Metric, k: int, n_queries: int) -> Array:
+    """The measures of models on fold k, an error with a minus sign; ValueError for NaN."""
     if np.isnan(values).any():
         raise ValueError(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
-            f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
+            f"{n_queries} queries can be judged; use fewer folds or another measure"
         )
     return values if parse(scoring).higher_is_better else 0.0 - values
 

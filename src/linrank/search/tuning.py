@@ -7,23 +7,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linrank.choices import SELECTIONS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.metrics.measures import Metric
-from linrank.search.folds import Fold, judge, judge_scores, weight_of_part
+from linrank.search.folds import Fold, Models, judge, judge_scores, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from linrank.models.design import Design
 
 Progress = Callable[[dict[str, Any]], None]
 Grid = Mapping[str, Any]
@@ -303,12 +298,34 @@ class Sweep:
         self._n_total = len(folds) * int(np.prod([len(values) for values in grid.values()]))
 
     def run(self, train: Callable[[FoldRun], Judged], **fixed: Any) -> list[Judged]:
-        """The models of every fold, or those of one value of an axis, which is ``fixed``."""
+        """The models of every fold, or those of one value of an axis, which is ``fixed``.
 
-        def run_fold(k: int, n_threads: int) -> Judged:
-            return train(FoldRun(self, k, n_threads, fixed))
+        The core releases the lock: folds run side by side. After a fault or Ctrl-C, they are to end
+        at their next iterate.
+        """
+        n_folds = len(self.folds)
+        n_workers = min(n_folds, self._n_threads, self._most)
 
-        return side_by_side(run_fold, len(self.folds), self._most, self._n_threads, self.cancelled)
+        def run_fold(k: int) -> Judged:
+            try:
+                return train(FoldRun(self, k, self._n_threads // n_workers, fixed))
+            except (NoPairsError, TooFewPairsError) as error:
+                raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
+
+        if n_workers == 1:
+            return [run_fold(k) for k in range(n_folds)]
+        with ThreadPoolExecutor(n_workers) as pool:
+            futures = [pool.submit(run_fold, k) for k in range(n_folds)]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)  # one in the last fold ends the first
+                for future in futures:
+                    if future.done():
+                        future.result()
+                return [future.result() for future in futures]
+            except BaseException:  # KeyboardInterrupt too
+                self.cancelled.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def tuning(self, *rounds: list[Judged]) -> Tuning:
         """What was found, by one round or by one for each value of the first axis.
@@ -374,55 +391,14 @@ class FoldRun:
         """The same in other words."""
         self._sweep.tell(fold=self.k, **self._fixed, **next(self._places), **state)
 
-    def judge(
-        self, coefs: Array, data: Dataset, scaling: Scaling, design: Design | None = None
-    ) -> Array:
-        """The measure of every row of ``coefs`` on the validation part; higher is better.
-
-        They are weights of the columns of ``design``, if there is one.
-        """
-        fold = self.fold
+    def judge(self, models: Models, data: Dataset) -> Array:
+        """The measure of the models on the validation part; higher is better."""
+        fold, scaling, design = self.fold, models.scaling, models.design
         if design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
             fold = Fold(None, design.dataset(valid, self.n_threads))
-        return judge(coefs, data, fold, self.k, scaling, self.scoring, **self._how)
+        return judge(models.coefs, data, fold, self.k, scaling, self.scoring, **self._how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
         return judge_scores(coefs, scores, valid, self.k, self.scoring, **self._how)
-
-
-def side_by_side(
-    run: Callable[[int, int], Any],
-    n_folds: int,
-    most: int,
-    n_threads: int,
-    cancelled: threading.Event,
-) -> list[Any]:
-    """``run(k, threads)`` of all folds, at most ``most`` at a time: the core releases the lock.
-
-    After a fault or Ctrl-C, ``cancelled`` is set and the folds are to end at their next iterate.
-    """
-    n_workers = min(n_folds, n_threads, most)
-    share = n_threads // n_workers
-
-    def run_named(k: int) -> Any:
-        try:
-            return run(k, share)
-        except (NoPairsError, TooFewPairsError) as error:
-            raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
-
-    if n_workers == 1:
-        return [run_named(k) for k in range(n_folds)]
-    with ThreadPoolExecutor(n_workers) as pool:
-        futures = [pool.submit(run_named, k) for k in range(n_folds)]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)  # a fault in the last fold ends the first
-            for future in futures:
-                if future.done():
-                    future.result()
-            return [future.result() for future in futures]
-        except BaseException:  # KeyboardInterrupt too
-            cancelled.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise

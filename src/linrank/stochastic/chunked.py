@@ -17,16 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import join_rows
-from linrank.data.queries import Queries
-from linrank.data.rows import Array, Rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Queries, Rows, Scaling, join_rows
 from linrank.errors import NoPairsError, check_natural
 from linrank.io.store.store import Store
 from linrank.stochastic import train
 from linrank.stochastic.samplers import Draw, DrawnPairs, PairSampler, pair_sampler
-from linrank.system.reading import Plan, Reader
-from linrank.system.resources import resolve
+from linrank.system import Plan, Reader, resolve
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 
@@ -67,8 +63,7 @@ def share_out(n: int, weights: Array, shift: float) -> Array:
     sums = np.cumsum(weights, dtype=np.float64)
     ends = np.floor(n * (sums / sums[-1]) + shift).astype(np.int64)
     # sums/sums[-1] ends at 1 exactly; n + u may still be rounded up, to one thing too many.
-    counts: Array = np.diff(np.minimum(ends, n), prepend=0)
-    return counts
+    return np.diff(np.minimum(ends, n), prepend=0)
 
 
 def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visit]:
@@ -227,9 +222,7 @@ def descend_chunks(
     weight = 1.0 if order.sampling == "query-level" else total
     alpha = train.regularization(order.alpha, order.C, weight)
     is_exact = order.record == "exact"
-    plan = _plan(
-        memory_limit, source, n_levels, order.draws, is_scaled=is_scaled, n_readers=1 + is_exact
-    )
+    plan = _plan(memory_limit, source, n_levels, order, is_scaled)
     with Reader(read, source.buffer, source.n_chunks, plan) as reader:
 
         def parts() -> Iterator[tuple[float, Rows, PairSampler]]:
@@ -255,15 +248,10 @@ _SPARE = 8 << 20  # what allocators do not give back, and stacks of threads
 
 
 def _plan(
-    memory_limit: Any,
-    source: Store,
-    n_levels: Array,
-    draws: Sequence[Draw],
-    *,
-    is_scaled: bool,
-    n_readers: int,
+    memory_limit: Any, source: Store, n_levels: Array, order: train.Order, is_scaled: bool
 ) -> Plan:
-    """Which chunks stay; ``n_readers`` walk over them at a time, each with a chunk of its own."""
+    """Which chunks stay; an exact objective walks over them beside the steps."""
+    n_readers = 1 + (order.record == "exact")  # each with a chunk of its own
     rooms = [
         extent.nbytes * (2 if is_scaled else 1)  # scaled rows are a copy
         + _BYTES_A_ROW * (extent.rows.stop - extent.rows.start)
@@ -272,7 +260,7 @@ def _plan(
     ]
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
     # Two rows a pair that is drawn, gathered from the chunks and then joined; a fifth for indices.
-    pairs = int(sum(5 * draw.n_pairs * bytes_a_row for draw in draws))
+    pairs = int(sum(5 * draw.n_pairs * bytes_a_row for draw in order.draws))
     return Plan.of(
         memory_limit,
         f"a descent over chunks of {max(rooms) / 1e6:.3g} MB (features, labels, tables of pairs)",

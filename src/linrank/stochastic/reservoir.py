@@ -10,8 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import STREAM_SAMPLINGS
-from linrank.data.dataset import as_dense, as_sparse
-from linrank.data.rows import Array, CsrRows, DenseRows, Rows
+from linrank.data import Array, CsrRows, DenseRows, Rows, as_dense, as_sparse
 from linrank.errors import CheckpointError
 from linrank.stochastic.checkpoint import fill
 from linrank.system.resources import describe_bytes
@@ -324,9 +323,9 @@ class Buffer:
     def clear(self) -> None:
         """Begin anew; rows that are not remembered any more do not count as forgotten."""
         none, labels = np.empty(0, np.int64), np.empty(0)
-        self._index = _core.StreamIndex.restore(
-            *_BOUNDS, none, labels, none, none, self.n_forgotten
-        )
+        n_forgotten = self.n_forgotten
+        self._index = _core.StreamIndex(*_BOUNDS)
+        self._index.restore(none, labels, none, none, n_forgotten)
         if self._arena is not None:
             self._arena.keep(none)
             self._index.reserve(self._arena.capacity)
@@ -354,9 +353,8 @@ class Buffer:
             return
         *arrays, n_forgotten = (state["index"][name] for name in _INDEX)
         ids, labels, sizes, recency = map(np.ascontiguousarray, arrays)
-        self._index = _core.StreamIndex.restore(
-            *_BOUNDS, ids, labels, sizes, recency, int(n_forgotten)
-        )
+        self._index = _core.StreamIndex(*_BOUNDS)
+        self._index.restore(ids, labels, sizes, recency, int(n_forgotten))
         kind = DenseArena if state["storage"] == "dense" else CsrArena
         n_columns, per_row = int(state["n_columns"]), int(state["per_row"])
         most = per_row if kind is DenseArena else np.iinfo(np.int32).max

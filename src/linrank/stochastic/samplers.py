@@ -11,9 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import SAMPLINGS
-from linrank.data.frames import as_labels, as_weights
-from linrank.data.queries import Queries
-from linrank.data.rows import Array, DenseRows, Rows
+from linrank.data import Array, Dataset, DenseRows, Queries, Rows, as_labels, as_weights
 from linrank.errors import NoPairsError, check_one_of
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
@@ -122,6 +120,14 @@ def pair_sampler(
     return _by_level(weighted, sampling, _count(pairs))
 
 
+def sampler_of(
+    data: Dataset, sampling: str, query_weight: Array | None, keep: Array | None = None
+) -> PairSampler:
+    """The sampler of the pairs of a data set, with the weights of its rows."""
+    given = {"labels": data.labels, "row_weight": data.weight}
+    return pair_sampler(data.queries, sampling, **given, query_weight=query_weight, keep=keep)
+
+
 # ---- the samplings ------------------------------------------------------------------------------
 
 
@@ -133,7 +139,7 @@ def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
             f"all {pairs.n_pairs} pairs have weight zero; check the weights of rows and queries"
         )
     queries = pairs.queries
-    build = partial(_core.level_sampler, *_arrays(queries), _c(pairs), pairs.row_weight)
+    build = partial(_core.level_sampler, *queries.arrays, _c(pairs), pairs.row_weight)
     return PairSampler(build, sampling, pairs, total, n_pairs, total)
 
 
@@ -154,7 +160,7 @@ def _query_level(pairs: Pairs) -> PairSampler:
     c = np.divide(2.0 * usable / usable.sum(), k * (k - 1.0), out=np.zeros_like(k), where=k > 1)
     level = layer_numbers(queries)
     weighted = Pairs(queries, 1.0 / np.bincount(level)[level], c)  # 1/rows of the level
-    build = partial(_core.query_level_sampler, *_arrays(queries), usable)
+    build = partial(_core.query_level_sampler, *queries.arrays, usable)
     return PairSampler(build, "query-level", weighted, 1.0, _count(weighted), float(usable.sum()))
 
 
@@ -169,7 +175,8 @@ def _rejection(pairs: Pairs, kept: Array | None) -> PairSampler:
             f"p = {n_pairs} pairs of {n_rows} rows, more than {_MOST_DRAWS:g}; use "
             "sampling='pairs', the same distribution at a fixed cost"
         )
-    build = partial(_core.rejection_sampler, *_arrays(queries), kept)
+    weight = None if kept is None else kept.astype(np.float64)
+    build = partial(_core.rejection_sampler, *queries.arrays, weight)
     return PairSampler(build, "rejection", pairs, float(n_pairs), n_pairs, float(n_pairs))
 
 
@@ -197,10 +204,6 @@ def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> 
 # ---- weights and counts -------------------------------------------------------------------------
 
 
-def _arrays(queries: Queries) -> tuple[Array, Array | None, Array, Array]:
-    return queries.offsets, queries.order, queries.levels, queries.n_levels
-
-
 def _c(pairs: Pairs) -> Array:
     """The factors c, ones included."""
     c = pairs.query_weight
@@ -222,22 +225,22 @@ def _count(pairs: Pairs) -> int:
 # ---- errors -------------------------------------------------------------------------------------
 
 
-_WEIGHS = {  # which weights each sampling can honor
-    "pairs": ("rows", "queries"),
-    "query": ("rows", "queries"),
-    "query-level": ("queries",),
-    "roc": ("rows",),
-    "rejection": (),
+_UNWEIGHED = {  # why a sampling cannot honor the weights of rows or queries
+    ("query-level", "rows"): "draws the rows of a level alike",
+    ("rejection", "rows"): "draws the rows of a level alike",
+    ("rejection", "queries"): "draws all pairs alike",
+    ("roc", "queries"): "compares rows whatever their query",
 }
 
 
 def _check_weights(sampling: str, u: Array | None, c: Array | None) -> None:
     """Refuse weights that a sampling cannot honor."""
     for of, weights in (("rows", u), ("queries", c)):
-        if weights is not None and of not in _WEIGHS[sampling]:
+        reason = _UNWEIGHED.get((sampling, of))
+        if weights is not None and reason is not None:
             raise ValueError(
-                f"sampling={sampling!r} cannot weigh {of}; use sampling='pairs', or leave the "
-                f"weights of {of} out"
+                f"sampling={sampling!r} {reason} and cannot weigh {of}; use sampling='pairs', or "
+                f"leave the weights of {of} out"
             )
 
 
@@ -287,5 +290,4 @@ def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
     values = both.values * np.repeat([1.0, -1.0], [sizes[:n].sum(), sizes[n:].sum()])
     cell, place = np.unique(cells, return_inverse=True)  # one for each pair and column
     difference = np.bincount(place, weights=values, minlength=len(cell))
-    squares: Array = np.bincount(cell // rows.n_columns, difference * difference, minlength=n)
-    return squares
+    return np.bincount(cell // rows.n_columns, difference * difference, minlength=n)

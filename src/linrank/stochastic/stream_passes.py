@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import as_dense
-from linrank.data.rows import Array, CsrRows, Rows
+from linrank.data import Array, CsrRows, Rows, as_dense
 from linrank.errors import CheckpointError, DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, open_blocks
 from linrank.io.svmlight import FORM, ReadingOptions, Shape, Survey, read_rows

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data.frames import as_labels
-from linrank.data.queries import as_ids
-from linrank.data.rows import Array, Rows, as_rows
+from linrank.data import Array, Rows, as_ids, as_labels, as_rows
 from linrank.errors import NoPairsError
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.reservoir import Buffer

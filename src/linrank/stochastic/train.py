@@ -13,8 +13,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import ALGORITHMS, RECORDS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, Rows
+from linrank.data import Array, Dataset, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
@@ -27,6 +26,7 @@ from linrank.stochastic.samplers import (
     DrawnPairs,
     PairSampler,
     pair_sampler,
+    sampler_of,
 )
 from linrank.system.resources import resolve
 
@@ -115,19 +115,15 @@ def milestones(n_steps: int) -> Iterator[int]:
 
 
 class Watch(History):
-    """What happens at a milestone: history, tolerance, callback; ``at_zero`` is F of w = 0."""
+    """What happens at a milestone: history, tolerance, callback."""
 
     def __init__(
-        self,
-        objective: Objective | None,
-        watched: Objective | None,
-        at_zero: float,
-        tol: float | None,
-        callback: Callback | None,
+        self, order: Order, objective: Objective | None, watched: Objective | None
     ) -> None:
-        super().__init__(callback, keys=("n_steps", "objective", "gap", "loss", "seconds"))
-        self._objective, self._watched, self._at_zero = objective, watched, at_zero
-        self._tol, self._best, self._n_stalled = tol, math.inf, 0
+        super().__init__(order.callback, keys=("n_steps", "objective", "gap", "loss", "seconds"))
+        self._objective, self._watched, self._tol = objective, watched, order.tol
+        self._at_zero = math.log(2) if order.algorithm == "logistic" else 1.0  # F of w = 0
+        self._best, self._n_stalled = math.inf, 0
 
     @property
     def n_iter(self) -> int:
@@ -307,8 +303,7 @@ class Order:
             sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
             pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
             watched = sampled_objective(pairs, alpha, logistic=logistic)
-        at_zero = math.log(2) if logistic else 1.0
-        watch = Watch(objective, watched, at_zero, self.tol, self.callback)
+        watch = Watch(self, objective, watched)
         run = Course(
             n_features,
             [Learner(self.algorithm, alpha, self.aggressiveness)],
@@ -335,10 +330,7 @@ class Order:
 
 
 def _walk(
-    run: Course,
-    visits: Iterable[tuple[int, Rows, PairSampler]],
-    watch: Watch,
-    stops: Iterator[int],
+    run: Course, visits: Iterable[tuple[int, Rows, PairSampler]], watch: Watch, stops: Iterator[int]
 ) -> tuple[str, str]:
     """Take the steps of all visits, with a look at every milestone; say why it ended."""
     taken, stop = 0, next(stops, None)
@@ -367,13 +359,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
         As in `Order`.
     """
     order = Order(**options)
-    sampler = pair_sampler(
-        data.queries,
-        order.sampling,
-        labels=data.labels,
-        row_weight=data.weight,
-        query_weight=query_weight,
-    )
+    sampler = sampler_of(data, order.sampling, query_weight)
     alpha = regularization(order.alpha, order.C, sampler.total_weight)
     drawn = {draw: DrawnPairs.of(data.rows, sampler, draw, order.seed) for draw in order.draws}
     exact: Objective | None = None

@@ -61,6 +61,17 @@ def new_file(folder: str, made: list[str], suffix: str = ".tmp", mode: int = 0o6
         os.close(descriptor)
 
 
+def nameless_file(folder: str) -> IO[bytes]:
+    """A new file that ends with the process; a sweep knows the name that it has for a moment."""
+    made: list[str] = []
+    try:
+        return open(new_file(folder, made, mode=0o600), "w+b")
+    finally:
+        for name in made:
+            with suppress(OSError):
+                os.unlink(name)
+
+
 def lock_of(folder: str, token: str, patience: float) -> tuple[str, int] | None:
     """The lock of a token: its path, and a descriptor that holds it until it is closed.
 

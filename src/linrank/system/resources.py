@@ -79,24 +79,31 @@ def cpu_quota(root: str, membership: str) -> float | None:
     Parameters
     ----------
     root : str
-        Where control groups, of version 2, are mounted.
+        Where control groups are mounted. Version 2 has all there, version 1 a folder ``cpu``.
     membership : str
-        The file that names the group of the process, ``0::path``. In a container the path may be
-        that on the host, which is not there: the root is the group then.
+        The file that lists the groups of the process, ``number:controllers:path`` each. In a
+        container the path may be that on the host, which is not there: the root is the group then.
     """
-    groups = (line for line in _lines(membership) if line.startswith("0::"))
-    path = next(groups, "0::")[3:].strip("/")
-    limits = [_cpu_limit(root)]
-    while path:  # every group from its own up to the root may limit it
-        limits.append(_cpu_limit(os.path.join(root, path)))
-        path = os.path.dirname(path)
+    paths = {"": "", "cpu": ""}  # by folder of the controller
+    for line in _lines(membership):
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if not controllers or "cpu" in controllers.split(","):
+            paths["cpu" if controllers else ""] = path.strip("/")
+    limits = []
+    for folder, path in paths.items():
+        limits.append(_cpu_limit(os.path.join(root, folder)))
+        while path:  # every group from its own up to the root may limit it
+            limits.append(_cpu_limit(os.path.join(root, folder, path)))
+            path = os.path.dirname(path)
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _cpu_limit(group: str) -> float | None:
-    """Time over period of one control group."""
-    words = " ".join(_lines(os.path.join(group, "cpu.max"))).split()
-    if len(words) != 2 or not all(word.isdecimal() for word in words):  # "max" is no limit
+    """Time over period of one control group, of either version."""
+    names = ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    words = " ".join(line for name in names for line in _lines(os.path.join(group, name))).split()
+    # "max" and -1 are no limit.
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
         return None
     quota, period = map(int, words)
     return quota / period if quota and period else None

@@ -30,7 +30,7 @@ from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
-from linrank.system.durable import naming
+from linrank.system.durable import nameless_file, naming
 from linrank.system.json_text import Invalid
 from linrank.system.resources import describe_bytes
 
@@ -184,7 +184,7 @@ class Files:
             return np.empty(0, np.uint8)
         folder = os.path.dirname(self._folder)
         is_writable = os.access(folder, os.W_OK | os.X_OK)
-        with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
+        with nameless_file(folder if is_writable else tempfile.gettempdir()) as file:
             for begin in range(0, n_bytes, _PART):
                 file.write(self.read(name, begin, min(_PART, n_bytes - begin)).data)
             file.flush()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import pickle
-import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,7 +18,8 @@ import numpy as np
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
 from linrank.data.queries import query_runs
-from linrank.data.rows import Array, DenseRows
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows
+from linrank.data.words import Comments
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
 from linrank.io.store.store import Store
@@ -40,7 +39,7 @@ from linrank.io.svmlight import (
     read_pieces,
     survey_pieces,
 )
-from linrank.system.durable import REMOVED, naming
+from linrank.system.durable import REMOVED, nameless_file, naming
 from linrank.system.resources import describe_bytes, parse_bytes
 
 DEFAULT_LIMIT = 1 << 30
@@ -285,7 +284,7 @@ def _sort_queries(
     """Whole queries in the order of their numbers, by way of sorted runs in a temporary file."""
     held: list[Dataset] = []
     query_bytes, n_held = np.zeros(0, np.int64), 0
-    with tempfile.TemporaryFile(dir=folder) as file:  # without a name: it ends with the process
+    with nameless_file(folder) as file:
         runs = SortedRuns(file)
         for part in chain(parts, [None]):
             if part is not None:
@@ -316,13 +315,14 @@ def _bytes_in_runs(part: Dataset) -> Array:
 class SortedRuns:
     """Rows that are sorted by query a run at a time, wait in a file, and are merged.
 
-    A run is a pickled data set whose arrays lie in the file. Merging maps the file: it is read
-    from first to last in each run, and what was read is no longer memory of the process.
+    A run is a data set whose arrays lie in the file. Merging maps the file: it is read from first
+    to last in each run, and what was read is no longer memory of the process.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._runs: list[tuple[bytes, list[slice]]] = []  # and where the arrays lie
+        # Of each run: a data set without rows, and where the arrays lie.
+        self._runs: list[tuple[Dataset, dict[str, Any]]] = []
 
     def add(self, held: list[Dataset]) -> None:
         """Sort rows by query and append them; the list is empty afterwards."""
@@ -330,24 +330,27 @@ class SortedRuns:
         held.clear()
         assert data.qid is not None
         data = data.select(np.argsort(data.qid, kind="stable"))
-        arrays: list[pickle.PickleBuffer] = []
-        pickled, places = pickle.dumps(data, 5, buffer_callback=arrays.append), []
-        for array in arrays:
-            begin = self._file.seek(-(-self._file.tell() // _ALIGNED) * _ALIGNED)
-            self._file.write(array.raw())
-            places.append(slice(begin, self._file.tell()))
-        self._runs.append((pickled, places))
+        arrays: dict[str, Array | None] = {"labels": data.labels, "qid": data.qid}
+        arrays |= {"values": data.rows.values, "weight": data.weight}
+        if isinstance(data.rows, CsrRows):
+            arrays |= {"columns": data.rows.columns, "offsets": data.rows.offsets}
+        if data.comments is not None:
+            arrays |= {"text": data.comments.text, "ends": data.comments.offsets}
+        places = {name: self._write(a) for name, a in arrays.items() if a is not None}
+        none = np.empty(0, np.int64)  # a slice would keep all rows in memory
+        self._runs.append((data.select(none), places))
+
+    def _write(self, array: Array) -> dict[str, Any]:
+        begin = self._file.seek(-(-self._file.tell() // _ALIGNED) * _ALIGNED)
+        self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return {"shape": array.shape, "dtype": array.dtype, "offset": begin}
 
     def merge(self, query_bytes: Array, most: int) -> Iterator[Dataset]:
         """Whole queries in the order of their numbers, at a time at most ``most`` bytes or one
         query, of which ``query_bytes`` are known; rows of a query are in the order of the runs."""
         self._file.flush()
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        view = memoryview(mapped)
-        runs: list[Dataset] = [
-            pickle.loads(pickled, buffers=[view[place] for place in places])
-            for pickled, places in self._runs
-        ]
+        runs = [_map_run(like, places, mapped) for like, places in self._runs]
         n_taken = [0] * len(runs)
         for _, end in query_runs(np.concatenate([[0], np.cumsum(query_bytes)]), most):
             taken = []
@@ -363,6 +366,24 @@ class SortedRuns:
                 mapped.madvise(mmap.MADV_DONTNEED)
             yield in_order
             del in_order
+
+
+def _map_run(like: Dataset, places: dict[str, Any], mapped: mmap.mmap) -> Dataset:
+    """A data set whose arrays lie in a mapped file; all else is that of one without rows."""
+    found: Any = {name: np.ndarray(buffer=mapped, **place) for name, place in places.items()}
+    rows: Rows = DenseRows(found["values"])
+    if "columns" in found:
+        columns, offsets = found["columns"], found["offsets"]
+        rows = CsrRows(found["values"], columns, offsets, like.n_features)
+    return replace(
+        like,
+        rows=rows,
+        labels=found["labels"],
+        qid=found["qid"],
+        weight=found.get("weight"),
+        comments=Comments(found["text"], found["ends"]) if "text" in found else None,
+        position=None,
+    )
 
 
 class Background:
@@ -452,7 +473,7 @@ def convert_text(
     with ExitStack() as files:
         items = source if isinstance(source, list) else [source]
         sources = [
-            _Spooled(one, files.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(target))))
+            _Spooled(one, files.enter_context(nameless_file(os.path.dirname(target))))
             if hasattr(one, "read")
             else one
             for one in items

@@ -271,6 +271,8 @@ def decode(content: bytes) -> Manifest:
             f"is of format version {version}, this linrank reads version {VERSION}",
             "upgrade linrank, or convert the data again",
         )
+    if "query_offsets.bin" in take(d, "files", (dict,)):  # now query_ends.bin, without a first 0
+        raise Invalid("was written by a development version of linrank", "convert the data again")
     layout = _layout(d)
     weight = take(d, "total_weight", (float,))
     if not (isfinite(weight) and weight >= 0.0):

@@ -41,7 +41,8 @@ class StoreWriter:
     A chunk takes queries as long as their features (or their comments, where those are larger) fit
     into `chunk_bytes`, and at least one; where `append` cuts the data does not matter. Until
     `finish` returns there is no store at `path`: a fault, Ctrl-C, a full disk or a killed process
-    leave nothing that opens as one.
+    leave nothing that opens as one. The ids of all queries are kept in memory until then: whether
+    they are integers or text shows at the end.
 
     Parameters
     ----------

@@ -1,0 +1,32 @@
+// What all of the core is written with: the type of an index, views of arrays, and the standard
+// headers that nearly every file needs.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace linrank {
+
+/// Of rows, columns, queries and entries, and how many there are: signed, so that differences are.
+using Index = std::int64_t;
+
+// Arrays that belong to others.
+using Doubles = std::span<const double>;
+using Integers = std::span<const Index>;
+using Levels = std::span<const std::int32_t>;
+
+}  // namespace linrank

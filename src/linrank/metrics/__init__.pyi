@@ -1,0 +1,35 @@
+"""The names that linrank.metrics offers, and where each lives."""
+
+from linrank.metrics.conventions import CONVENTIONS as CONVENTIONS
+from linrank.metrics.conventions import Convention as Convention
+from linrank.metrics.conventions import convention as convention
+from linrank.metrics.evaluate import DEFAULT_METRICS as DEFAULT_METRICS
+from linrank.metrics.evaluate import ConcordanceResult as ConcordanceResult
+from linrank.metrics.evaluate import concordance_index as concordance_index
+from linrank.metrics.evaluate import evaluate as evaluate
+from linrank.metrics.evaluate import rank_within_queries as rank_within_queries
+from linrank.metrics.evaluation import Evaluation as Evaluation
+from linrank.metrics.measures import AUC as AUC
+from linrank.metrics.measures import ERR as ERR
+from linrank.metrics.measures import NDCG as NDCG
+from linrank.metrics.measures import AllPairsError as AllPairsError
+from linrank.metrics.measures import AveragePrecision as AveragePrecision
+from linrank.metrics.measures import ConcordanceIndex as ConcordanceIndex
+from linrank.metrics.measures import CustomMeasure as CustomMeasure
+from linrank.metrics.measures import DominatedError as DominatedError
+from linrank.metrics.measures import DominationError as DominationError
+from linrank.metrics.measures import Gamma as Gamma
+from linrank.metrics.measures import KendallTau as KendallTau
+from linrank.metrics.measures import MeanNDCG as MeanNDCG
+from linrank.metrics.measures import Measure as Measure
+from linrank.metrics.measures import PairwiseAccuracy as PairwiseAccuracy
+from linrank.metrics.measures import Precision as Precision
+from linrank.metrics.measures import RankBiasedPrecision as RankBiasedPrecision
+from linrank.metrics.measures import Recall as Recall
+from linrank.metrics.measures import ReciprocalRank as ReciprocalRank
+from linrank.metrics.measures import SomersD as SomersD
+from linrank.metrics.measures import Success as Success
+from linrank.metrics.measures import parse as parse
+from linrank.metrics.measures import parse_scoring as parse_scoring
+from linrank.metrics.measures import valid_forms as valid_forms
+from linrank.metrics.runs import evaluate_run as evaluate_run

@@ -1,0 +1,30 @@
+"""The names that linrank.system offers, and where each lives."""
+
+from linrank.system.durable import Scratch as Scratch
+from linrank.system.durable import check_place as check_place
+from linrank.system.durable import naming as naming
+from linrank.system.durable import recover as recover
+from linrank.system.durable import replacing as replacing
+from linrank.system.reading import Plan as Plan
+from linrank.system.reading import Reader as Reader
+from linrank.system.reading import Walk as Walk
+from linrank.system.resources import PickledFields as PickledFields
+from linrank.system.resources import allowed as allowed
+from linrank.system.resources import bytes_text as bytes_text
+from linrank.system.resources import cached_property as cached_property
+from linrank.system.resources import check_fits as check_fits
+from linrank.system.resources import count as count
+from linrank.system.resources import describe_bytes as describe_bytes
+from linrank.system.resources import parse_bytes as parse_bytes
+from linrank.system.resources import resolve as resolve
+from linrank.system.resources import seconds as seconds
+from linrank.system.resources import too_small as too_small
+from linrank.system.resources import useful_threads as useful_threads
+from linrank.system.seeds import seed_of as seed_of
+from linrank.system.seeds import seed_of_part as seed_of_part
+from linrank.system.tables import Column as Column
+from linrank.system.tables import Markup as Markup
+from linrank.system.tables import Table as Table
+from linrank.system.tables import Tabled as Tabled
+from linrank.system.tables import card as card
+from linrank.system.tables import frame_of as frame_of
