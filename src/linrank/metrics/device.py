@@ -125,7 +125,7 @@ class DeviceLabels:
             self._plan = choices, self._planned(choices)
         measures, worths, weights = self._plan[1]
         z = device.put(as_device_array(scores)[1], np.float64)
-        is_open = chosen.ties == "average" and any(one["kind"].name == "err" for one in choices)
+        is_open = chosen.ties == "average" and any(one["kind"] == "err" for one in choices)
         survive = device.empty((len(choices), here.n_rows)) if is_open else None
         values = device.empty((len(choices), here.n_queries))
         known = here.offsets, here.levels, here.order, self._first_level, self._n_at
@@ -143,7 +143,7 @@ class DeviceLabels:
         """The measures as struct Measure of the kernel, what levels are worth, weights of ranks."""
         measures = []
         for one in choices:
-            kind, k, empty = one["kind"].name, one["k"], one["empty"]
+            kind, k, empty = one["kind"], one["k"], one["empty"]
             form, divisor, reachable, is_share = _KINDS[kind]
             measure = {
                 "kind": form,
@@ -162,13 +162,13 @@ class DeviceLabels:
 
     def _worths(self, one: Choices) -> Array:
         """What a row of each level is worth: see struct RankedQuery of the kernel."""
-        kind, label, top = one["kind"].name, self._label, self._top
+        kind, label, top = one["kind"], self._label, self._top
         y = np.maximum(label, 0.0)
         if kind == "err":  # a grade above 0 is one, however far below the highest
             return np.where(label > 0.0, np.maximum(scaled_gain(y, one["y_max"]), _TINY), 0.0)
         if kind not in ("ndcg", "mean_ndcg"):
             return np.where(label >= one["relevant_from"], 1.0, 0.0)
-        if one["gain"].name == "exponential":
+        if one["gain"] == "exponential":
             return np.where(top > 0.0, scaled_gain(y, top), 0.0)
         # A power of two changes no digit, and sums do not overflow.
         return np.where(top > 0.0, np.ldexp(y, 1 - np.frexp(top)[1]), 0.0)
@@ -192,11 +192,11 @@ def scaled_gain(y: Array, y_max: Any) -> Array:
 
 def _weights(one: Choices, n: int) -> Array:
     """The weights of n ranks, the highest first."""
-    if one["kind"].name == "rbp":
+    if one["kind"] == "rbp":
         p = one["persistence"]
         return (1.0 - p) * np.cumprod(np.append(1.0, np.full(n - 1, p)))
-    if one["kind"].name not in ("ndcg", "mean_ndcg"):
+    if one["kind"] not in ("ndcg", "mean_ndcg"):
         return np.ones(n)
     rank = np.arange(1.0, n + 1.0)
-    is_letor = one["discount"].name == "letor"
+    is_letor = one["discount"] == "letor"
     return 1.0 / np.log2(np.maximum(2.0, rank) if is_letor else rank + 1.0)
