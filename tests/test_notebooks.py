@@ -195,11 +195,11 @@ def test_arguments_of_other_libraries_may_have_their_defaults():
         (RankSVMCV(Cs=[0.1], cv=2), {"eval_metric": "ndcg@10"}),
     ],
 )
-def test_arguments_of_other_libraries_may_say_what_parameters_say(data, ranker, theirs):
-    own = {"qid": data.qid}
+def test_arguments_of_other_libraries_may_say_what_parameters_say(ranker, theirs):
+    own = {"qid": DATA.qid}
     if getattr(ranker, "early_stopping", False):
-        own |= {"eval_set": [(data.X, data.y)], "eval_qid": [data.qid]}
-    ranker.fit(data.X, data.y, **own, **theirs)
+        own |= {"eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    ranker.fit(DATA.X, DATA.y, **own, **theirs)
 
 
 @pytest.mark.parametrize(
