@@ -16,6 +16,7 @@ from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import Array, CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
 from linrank.data.words import Comments, Words, naming_documents
 from linrank.errors import DataWarning, check_one_of, warn
+from linrank.system.device import check_device, device_of
 from linrank.system.resources import cached_property, check_fits, resolve
 
 # As tables spell them, in any case. In a matrix of features `group`, `query`, `y` or `target` may
@@ -306,6 +307,7 @@ class Dataset:
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
         missing: str = "error",
+        device: str = "cpu",
         n_jobs: int | None = None,
     ) -> Dataset:
         """Build a dataset from arrays or tables and check all of it.
@@ -328,6 +330,9 @@ class Dataset:
             What happens to missing values, NaN or null: they are refused, or filled in as
             `linrank.data.missing` describes, or, with ``"keep"``, left for a model to score that
             knows what to do with them.
+        device : str, default="cpu"
+            ``"cuda"``, ``"cuda:1"`` and so on: the rows are copied to this device, and checked there.
+            ``"cpu"`` leaves them where they are.
         n_jobs : int, optional
             Threads of the checks; None uses all cores.
 
@@ -346,6 +351,8 @@ class Dataset:
             check_no_query_ids(X)
         check_one_of("missing", missing, (*MISSING, "keep"))
         rows = as_rows(X, n_jobs=n_jobs, check="later")
+        if missing == MISSING[0]:  # else they are filled in first
+            rows = rows_on(device, rows)
         n_rows = rows.shape[0]
         labels = frames.as_labels(y, n_rows)
         if qid is not None:
@@ -363,12 +370,21 @@ class Dataset:
         warn_of_leaks(data)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
-        return data.fill(missing)
+        return data.fill(missing).on(device)
+
+    def on(self, device: str) -> Dataset:
+        """The same data, their rows on a device, ``"cuda:1"``; ``"cpu"``: where they are."""
+        rows = rows_on(device, self.rows)
+        return self if rows is self.rows else self._with_rows(rows)
 
     def without_scan(self) -> Dataset:
         """The same data, without what a scan of its rows has found."""
-        data = copy.copy(self)  # with what is known of its queries
-        object.__setattr__(data, "rows", self.rows.without_scan())
+        return self._with_rows(self.rows.without_scan())
+
+    def _with_rows(self, rows: Rows) -> Dataset:
+        """The same of these rows, with what is known of its queries."""
+        data = copy.copy(self)
+        object.__setattr__(data, "rows", rows)
         return data
 
     def fill(self, missing: str) -> Dataset:
@@ -384,7 +400,22 @@ class Dataset:
                 f"missing={missing!r}, but the missing values of {self.source} were filled in by "
                 f"missing={self.filling.kind!r} before; leave it out"
             )
+        if self.rows.device is not None:
+            raise ValueError(
+                f"missing={missing!r} fills in values on the host, and the rows are on "
+                f"{self.rows.device}; pass a copy on the host, with device='cuda'"
+            )
         return Filling.fit(missing, self.rows, self.weight).dataset(self)
+
+
+def rows_on(device: str, rows: Any) -> Any:
+    """The rows, on a device that is not ``"cpu"``; checked to be no other than theirs."""
+    check_device(device)
+    if device == "cpu" or (device == "cuda" and rows.device is not None):
+        return rows
+    from linrank.data.device_rows import on_device  # few have a device
+
+    return on_device(rows, device_of(device))
 
 
 def _check_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ _SCANNED = ("weight", "mean", "spread", "low", "high", "square", "largest", "non
 def on_device(rows: Any, device: Device) -> DeviceRows:
     """Rows of the host, copied to a device and kept with them; or rows that are there already."""
     if isinstance(rows, DeviceRows):
+        if rows.device is not device:
+            raise ValueError(f"device={device!r}, but the rows are {rows.describe()}")
         return rows
     known: dict[Device, DeviceRows] = rows.__dict__.setdefault("_on_devices", {})
     if device not in known:

@@ -33,6 +33,7 @@ from linrank.errors import (
 )
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
+from linrank.methods.parameters import RowsPlaced
 from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
@@ -210,6 +211,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             group=group,
             sample_weight=sample_weight,
             missing=self._missing_policy(),
+            device=self.device if isinstance(self, RowsPlaced) else "cpu",
             n_jobs=self.n_jobs,
         )
         if data.n_rows == 1:

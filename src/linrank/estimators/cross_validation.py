@@ -178,6 +178,8 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
         As in :class:`linrank.RankSVM`, of a :class:`linrank.Store`: bytes that the search may take
         beyond what the process holds when it begins. Folds share its rows, and are the same for
         any limit.
+    device : str, default="cpu"
+        As in :class:`linrank.RankSVM`; on a device, folds are cut and measured there too.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0

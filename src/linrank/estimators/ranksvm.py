@@ -118,6 +118,12 @@ class RankSVM(PairRanker, LinearRanker, of.RankSVMParameters):
         beyond what the process holds when it begins. The store is read pass after pass, one for
         each Hessian product. The same bits for any limit. None takes the store as a whole, in
         memory where it fits.
+    device : str, default="cpu"
+        "cuda", "cuda:1" and so on: rows are copied to this device, which computes everything that
+        has a number for each row. Rows that lie on a device (CuPy, torch, anything with DLPack) stay
+        there and are computed with there, without being asked. It serves linear weights, not
+        `curves` or `interactions`; pairs that are listed or weighed one by one, as by a measure, and
+        ``bundle`` sweep them on the host.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.

@@ -16,6 +16,7 @@ from linrank.data.queries import Queries, query_weights, varying_columns
 from linrank.io.store.store import Store
 from linrank.methods import description
 from linrank.methods.base import Task, Trained
+from linrank.methods.parameters import Placed, RowsPlaced
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.parts.parts import Facts, MemoryParts, Parts
@@ -89,14 +90,39 @@ def settle(task: Task) -> tuple[Task, Facts | None]:
 
 def place_of(task: Task) -> Parts:
     """Where the data of a task lie."""
-    data, p = task.data, task.parameters
-    if isinstance(data, Dataset):
-        return MemoryParts(data, resolve(p.n_jobs))
-    if isinstance(data, Store):
+    place, p = task.data, task.parameters
+    if isinstance(place, Dataset):
+        place = MemoryParts(place, resolve(p.n_jobs))
+    elif isinstance(place, Store):
         from linrank.parts.passes import StoreParts  # costs 40 ms, and few need it
 
-        return StoreParts(data, p.memory_limit, resolve(p.n_jobs))
-    return data
+        place = StoreParts(place, p.memory_limit, resolve(p.n_jobs))
+    data, device = place.dataset, getattr(p, "device", "cpu")
+    if data is None:
+        if device != "cpu":
+            raise ValueError(f"device={device!r} takes rows in memory, and these are {place.where}")
+        return place
+    moved = _placed(data, p)
+    return place if moved is data else MemoryParts(moved, place.n_threads)
+
+
+def _placed(data: Dataset, parameters: Any) -> Dataset:
+    """The data, their rows where the method computes with them."""
+    if isinstance(parameters, RowsPlaced):
+        data = data.on(parameters.device)
+    device = data.rows.device
+    if device is None:
+        return data
+    if shape_of(parameters) is not None:
+        what = "curves and interactions"
+    elif isinstance(parameters, Placed):
+        return data
+    else:
+        what = "this method"
+    raise ValueError(
+        f"the rows are on {device}, and {what} can only be trained on the host; pass a copy, "
+        "cupy.asnumpy(X) or tensor.cpu(), or leave device out"
+    )
 
 
 def shape_of(parameters: Any) -> Shape | None:

@@ -121,6 +121,11 @@ class Placed:
     device: str = declare("cpu", "where to compute: cpu, or cuda, cuda:1 (CuPy)", "device")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class RowsPlaced(Placed):
+    """The same, with the rows there."""
+
+
 def weight_of_losses(help: str = "weight of the pair losses") -> Any:
     """The field C."""
     return declare(1.0, help, "positive", flags=("-c", "--C"), metavar="C")
@@ -137,7 +142,7 @@ def relative_weight() -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PathTraining(PairLosses, Parameters):
+class PathTraining(PairLosses, RowsPlaced, Parameters):
     """What a path over C, a search along it and one model have in common."""
 
     n_rounds: int = 1

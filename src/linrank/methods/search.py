@@ -220,6 +220,8 @@ def ranksvm_path(
     memory_limit : int, float, str or None, default=None
         As in :class:`linrank.RankSVM`: bytes beyond what the process holds already, for a store
         that is then read pass after pass.
+    device : str, default="cpu"
+        As in :class:`linrank.RankSVM`.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None

@@ -171,7 +171,8 @@ def fingerprint(data: Dataset) -> str:
     >>> fingerprint(Dataset.of([[1.0], [2.0]], [0, 1], qid=["a", "a"]))
     'crc32c:467e1d01'
     """
-    check, queries = data.rows.scan(data.weight).checksum or 0, data.queries
+    check, queries = data.rows.scan(data.weight).checksum, data.queries
+    assert check is not None  # as that of rows on a device
     for array in (data.labels, data.weight, queries.offsets, queries.order):
         if array is not None:
             check = _core.crc32c(np.ascontiguousarray(array).view(np.uint8), check)
@@ -363,6 +364,8 @@ class FeatureModel(SavedModel):
     def with_training_data(self, data: Dataset) -> Self:
         """The model with the statistics and the fingerprint of its training data."""
         rows = data.rows
+        if rows.device is not None:  # whose values nobody has read one after the other
+            return self.with_statistics(rows.scan(data.weight).statistics)
         if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
             return self  # computed by blocks, or the outline of a store
         training = {**self.training, "fingerprint": fingerprint(data)}
