@@ -331,7 +331,7 @@ class Dataset:
             `linrank.data.missing` describes, or, with ``"keep"``, left for a model to score that
             knows what to do with them.
         device : str, default="cpu"
-            ``"cuda"``, ``"cuda:1"`` and so on: the rows are copied to this device, and checked there.
+            ``"cuda"``, ``"cuda:1"`` and so on: rows are copied to this device and checked there.
             ``"cpu"`` leaves them where they are.
         n_jobs : int, optional
             Threads of the checks; None uses all cores.

@@ -120,10 +120,10 @@ class RankSVM(PairRanker, LinearRanker, of.RankSVMParameters):
         memory where it fits.
     device : str, default="cpu"
         "cuda", "cuda:1" and so on: rows are copied to this device, which computes everything that
-        has a number for each row. Rows that lie on a device (CuPy, torch, anything with DLPack) stay
-        there and are computed with there, without being asked. It serves linear weights, not
-        `curves` or `interactions`; pairs that are listed or weighed one by one, as by a measure, and
-        ``bundle`` sweep them on the host.
+        has a number for each row. Rows that lie on a device already (CuPy, torch, anything with
+        DLPack) are computed with where they are. A device serves linear weights, not `curves` or
+        `interactions`. Pairs that are listed or weighed one by one, as by a measure, and those of
+        ``bundle``, are swept on the host.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
