@@ -126,6 +126,30 @@ __device__ void scan_dense(const DenseRows<T> &x, i64 n, const double *weight, d
     }
 }
 
+/// merged[group][number][c]: what the parts of a group of 32 have found, as one.
+extern "C" __global__ void merge_scans(i64 n_parts, i64 n_columns, const double *found, double *merged) {
+    const i64 c = i64(blockIdx.x) * blockDim.x + threadIdx.x, begin = 32 * blockIdx.y, end = least(begin + 32, n_parts);
+    if (c >= n_columns) return;
+    const auto number = [&](i64 part, int j) { return found[(part * n_scanned + j) * n_columns + c]; };
+    ColumnScan scan;
+    for (i64 part = begin; part < end; ++part) {
+        scan.weight += number(part, c_weight);
+        scan.sum += number(part, c_weight) * number(part, c_mean);
+        scan.low = fmin(scan.low, number(part, c_low));
+        scan.high = fmax(scan.high, number(part, c_high));
+        scan.square += number(part, c_square);
+        scan.largest = fmax(scan.largest, number(part, c_largest));
+        scan.nonzero += number(part, c_nonzero);
+        scan.missing += number(part, c_missing);
+    }
+    double spread = 0;
+    for (i64 part = begin; part < end; ++part) {
+        const double away = number(part, c_mean) - scan.mean();
+        spread += number(part, c_spread) + number(part, c_weight) * away * away;
+    }
+    scan.store(spread, merged + i64(blockIdx.y) * n_scanned * n_columns + c, n_columns);
+}
+
 #define DENSE(T) const T *values, i64 stride, i64 n_columns, const int *order
 #define DENSE_GIVEN(T) DenseRows<T>{values, stride, int(n_columns), order}
 #define DEFINE_DENSE(T, name, wide)                                                                                 \

@@ -23,20 +23,30 @@ struct LevelSums {
         return table + i64(((below ? n_vectors : 0) + v) * (k - 1) + l) * (n + 1);
     }
 
-    /// By all threads; `vector` is complete, and the caller waits before it asks for sums.
+    /// By all threads, a warp per vector, level and side; `vector` is complete, and the caller waits before it asks for
+    /// sums. Over what is not taken a sum does not change by a bit: no pairs weigh exactly 0.
     __device__ void build() const {
         if (!has_table) return;
-        for (int task = threadIdx.x; task < 2 * n_vectors * (k - 1); task += blockDim.x) {
+        const int lane = threadIdx.x % warp_size;
+        for (int task = threadIdx.x / warp_size; task < 2 * n_vectors * (k - 1); task += blockDim.x / warp_size) {
             const bool below = task & 1;
             const int v = (task >> 1) / (k - 1), l = (task >> 1) % (k - 1);
-            const double *x = vector + v * n;
-            double *to = running(v, l, below), sum = 0;
-            if (below) {
-                to[n] = 0;
-                for (int t = n - 1; t >= 0; --t) to[t] = sum += is_below(level[t], l + 1) ? x[t] : 0.0;
-            } else {
-                to[0] = 0;
-                for (int t = 0; t < n; ++t) to[t + 1] = sum += is_above(level[t], l) ? x[t] : 0.0;
+            double *to = running(v, l, below), before = 0;
+            if (lane == 0) to[below ? n : 0] = 0;
+            for (int first = 0; first < n; first += warp_size) {
+                const int t = below ? n - 1 - first - lane : first + lane;
+                const bool is_row = first + lane < n;
+                const bool is_taken = is_row && (below ? is_below(level[t], l + 1) : is_above(level[t], l));
+                double sum = is_taken ? vector[v * n + t] : 0.0;
+                for (int d = 1; d < warp_size; d *= 2) {
+                    const double other = __shfl_up_sync(all_lanes, sum, d);
+                    if (lane >= d) sum += other;
+                }
+                const unsigned taken = __ballot_sync(all_lanes, is_taken) & (all_lanes >> (warp_size - 1 - lane));
+                const double last = __shfl_sync(all_lanes, sum, taken ? warp_size - 1 - __clz(taken) : lane);
+                const double total = taken ? before + last : before;
+                if (is_row) to[below ? t : t + 1] = total;
+                before = __shfl_sync(all_lanes, total, warp_size - 1);
             }
         }
     }

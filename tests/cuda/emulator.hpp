@@ -168,6 +168,13 @@ T __shfl_up_sync(unsigned, T v, int d) {
 template <class T>
 T __shfl_sync(unsigned, T v, int lane) { return exchange(v, lane % 32); }
 
+inline unsigned __ballot_sync(unsigned, bool v) {
+    unsigned found = 0;
+    for (int lane = 0; lane < 32; ++lane) found |= unsigned(exchange(int(v), lane)) << lane;
+    return found;
+}
+inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __longlong_as_double(long long x) {
     double value;

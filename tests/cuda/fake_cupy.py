@@ -253,10 +253,24 @@ class _RuntimeError(RuntimeError):
 
 
 class _Stream:
+    """One of many whose work is done at once."""
+
     def __init__(self, non_blocking: bool = False) -> None:
         self.ptr = 0
 
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
     def synchronize(self) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    def wait_event(self, event: None) -> None:
         pass
 
 
@@ -272,6 +286,7 @@ def _memcpy_async(to: int, source: int, n_bytes: int, kind: int, stream: int) ->
 cuda = types.SimpleNamespace(
     Device=_Device,
     Stream=_Stream,
+    get_current_stream=_Stream,
     alloc_pinned_memory=_alloc_pinned_memory,
     runtime=types.SimpleNamespace(
         getDeviceCount=lambda: 1,

@@ -11,6 +11,7 @@ from scipy import sparse
 from linrank.data.device_rows import on_device
 from linrank.data.rows import Scan, as_rows, check_values
 from linrank.system import device as device_module
+from linrank.system.device import Device
 
 SHAPES = [(1, 1), (37, 3), (300, 136), (70, 1100), (2000, 5)]
 
@@ -106,6 +107,6 @@ def test_matrices_that_are_none_are_refused(device):
 
 
 def test_rows_that_do_not_fit_are_refused(device, monkeypatch):
-    monkeypatch.setattr(device.xp.cuda.runtime, "memGetInfo", lambda: (100, 1000))
+    monkeypatch.setattr(Device, "free_bytes", 100)
     with pytest.raises(MemoryError, match=r"rows dense float64, 50 × 3 would take .* on cuda:0"):
         on_device(as_rows(np.ones((50, 3))), device)

@@ -78,11 +78,11 @@ def warn_of_leaks(data: Dataset) -> None:
 
 def _columns_like(rows: Any, values: Array) -> list[int]:
     """The columns that hold these values, row by row; others drop out within a few rows."""
-    values, n_columns = values.astype(rows.dtype), rows.shape[1]
+    n_columns = rows.shape[1]
     left, begin, size = np.arange(n_columns), 0, 64
     while begin < len(values) and left.size:
         part = slice(begin, begin + size)
-        wanted = values[part]
+        wanted = values[part].astype(rows.dtype)
         block = rows.take(part) if rows.device is None else rows.stored(part, 1)
         if isinstance(block, DenseRows):
             is_same = (block.values[:, left] == wanted[:, None]).all(axis=0)

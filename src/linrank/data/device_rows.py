@@ -115,8 +115,10 @@ class DeviceRows(StreamedRows):
     def type(self) -> str:
         return "f32" if self.dtype == np.float32 else "f64"
 
-    def _launch(self, name: str, grid: Any, *arguments: Any, shared: int = 0) -> None:
-        self.device.launch("rows", name, grid, _THREADS, *arguments, shared=shared)
+    def _launch(
+        self, name: str, grid: Any, *arguments: Any, block: int = _THREADS, shared: int = 0
+    ) -> None:
+        self.device.launch("rows", name, grid, block, *arguments, shared=shared)
 
     # ---- products with vectors of the host -------------------------------------------------------
 
@@ -215,6 +217,9 @@ class DeviceDenseRows(DeviceRows):
         self.is_wide = int(self._stride % pack == 0 and values.data.ptr % 16 == 0)
         self.packs = -(-values.shape[1] // (pack if self.is_wide else 1))
 
+    def to_user(self) -> DeviceArray:
+        return self.values
+
     @property
     def shape(self) -> tuple[int, int]:
         return (int(self.values.shape[0]), int(self.values.shape[1]))
@@ -260,7 +265,8 @@ class DeviceDenseRows(DeviceRows):
         """The sum of vectors by column, on the host."""
         n_parts, n_columns = parts.shape
         out = self.device.empty(n_columns)
-        self._launch("sum_parts", -(-n_columns // _WARP), n_parts, n_columns, factor, parts, out)
+        given = n_parts, n_columns, factor, parts, out
+        self._launch("sum_parts", -(-n_columns // _WARP), *given, block=_WARP * _WARP)
         return self.device.get(out)
 
     def diagonal(self, queries: Any, degree: DeviceArray, curvature: float) -> Array:
@@ -304,7 +310,10 @@ class DeviceDenseRows(DeviceRows):
         found = self.device.empty((n_parts, len(_SCANNED), n_columns))
         given = None if weight is None else self.device.put(weight)
         self._launch(f"scan_{self.type}", n_parts, *self.given(None), n, given, found)
-        parts = dict(zip(_SCANNED, np.swapaxes(self.device.get(found), 0, 1), strict=True))
+        merged = self.device.empty((-(-n_parts // _WARP), *found.shape[1:]))
+        grid = -(-n_columns // _THREADS), len(merged)
+        self._launch("merge_scans", grid, n_parts, n_columns, found, merged)
+        parts = dict(zip(_SCANNED, np.swapaxes(self.device.get(merged), 0, 1), strict=True))
         total = float(n) if weight is None else float(weight.sum())
         longest = n_columns, -(-n // self.device.n_blocks) + self.device.n_blocks + 16
         return _scan_of(parts, None, n, total, longest)

@@ -93,7 +93,7 @@ class DeviceLoss(ScoreLoss):
     def mean_weight(self) -> float:
         return self.total_weight / max(1, self.pairs.n_pairs)
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         return self.pairs.total_weight()
 
@@ -215,7 +215,7 @@ class DevicePoint:
         self._ends = empty((2 * self._n_margins, n), np.int32)
         self.degree, self.gradient = self._device.zeros(n), self._device.zeros(n)
         self._moments = empty((queries.n_queries, _MOMENTS))
-        for part in queries.short:
+        for part in self._device.beside(queries.short):
             self._sweep(part, z)
         self._layers = None if queries.long is None else _Layers(self, z)
         self._partial = empty((_BLOCKS, len(_TOLD)))
@@ -275,7 +275,7 @@ class DevicePoint:
         if self._loss.name == "hinge":
             return out
         n_vectors, n = (1 if v.ndim == 1 else len(v)), v.shape[-1]
-        for part in self._here.queries.short:
+        for part in self._device.beside(self._here.queries.short):
             room, shared = part.room(
                 self._here.n_vectors, 8 * self._here.n_vectors + 8, self._device
             )
@@ -306,7 +306,7 @@ class DevicePoint:
         weights, image = device.put(v), device.zeros(self._loss.n_positions)
         grids = [min(len(part.numbers), 2 * device.n_blocks) for part in here.queries.short]
         parts, begin = device.empty((sum(grids), n_columns)), 0
-        for part, grid in zip(here.queries.short, grids, strict=True):
+        for part, grid in device.beside(zip(here.queries.short, grids, strict=True)):
             room, shared = part.room(
                 here.n_vectors, 8 * here.n_vectors + 24, device, taken=8 * n_columns
             )

@@ -132,7 +132,7 @@ class DeviceLabels:
         rules = int(chosen.single_precision), _TIES[chosen.ties]
         asked = z, *rules, len(choices), measures, worths
         room = weights.shape[1], weights, survive, here.n_queries, values
-        for part in self._short:
+        for part in device.beside(self._short):
             arguments = *known, len(self._label), part.numbers, *asked, *room
             grid, shared = len(part.numbers), _ROW_BYTES * part.longest
             block = part.n_threads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -266,30 +267,35 @@ def draw_rows(
     ``first`` is the number of the first query in the whole that ``queries`` are a part of: what is
     drawn from a query does not depend on how the whole is cut into parts.
     """
-    parts, weights = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for q in chosen.tolist():
-        begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
-        if end - begin <= limit:
-            kept, weight = np.arange(end - begin), np.ones(end - begin)
-        else:
-            rng = np.random.default_rng((seed, first + q))
-            head = 0 if n_first is None else min(int(n_first[q]), end - begin)
-            levels, n_drawn = queries.levels[begin + head : end], max(limit - head, limit // 2)
-            kept, weight = _draw(levels, int(queries.n_levels[q]), n_drawn, rng)
-            if head:
-                kept = np.concatenate([np.arange(head), head + kept])
-                weight = np.concatenate([np.ones(head), weight])
-        parts.append(begin + kept)
-        weights.append(weight)
-    positions = np.concatenate(parts)
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts[1:]], dtype=np.int64)])
+    begins, sizes = queries.offsets[chosen], np.diff(queries.offsets)[chosen]
+    heads = np.zeros_like(sizes) if n_first is None else np.minimum(n_first[chosen], sizes)
+    is_long = sizes > limit
+    heads[~is_long] = sizes[~is_long]
+    n_drawn, n_levels = np.maximum(limit - heads, limit // 2), queries.n_levels[chosen]
+    has_runs = is_long & (8 * n_levels <= n_drawn)  # many levels are spread enough as they are
+    drawn = [(_ranges(begins, heads), np.ones(heads.sum()))]
+    for some in (np.flatnonzero(is_long & ~has_runs), *_batches(has_runs, n_levels)):
+        runs = np.where(has_runs, n_levels, 1)[some]
+        level = _ranges(np.zeros_like(runs), runs)
+        shift = _uniform(seed, np.repeat(first + chosen[some], runs), level)
+        rows, first_row, n_rows = None, (begins + heads)[some], (sizes - heads)[some]
+        if len(runs) < len(shift):
+            rows, first_row, n_rows = _by_level(queries.levels, first_row, n_rows, runs)
+        quota = np.repeat(n_drawn[some] // runs, runs)
+        place, weight = _spaced(first_row, n_rows, quota, shift)
+        drawn.append((place if rows is None else rows[place], weight))
+    positions, weight = (np.concatenate(each) for each in zip(*drawn, strict=True))
+    ascending = np.argsort(positions)
+    positions, weight = positions[ascending], weight[ascending]
+    ends = queries.offsets[chosen + 1]
+    offsets = np.concatenate([[0], np.searchsorted(positions, ends)])
     # Ranked anew: the trees of the kernels are as large as the number of levels, and a few rows of
     # a query with a million labels have few levels.
     labels = queries.levels[positions].astype(np.float64)
     levels, n_levels = _core.rank_levels(labels, offsets, None)
     order = positions if queries.order is None else queries.order[positions]
     sample = Queries(offsets=offsets, order=order, levels=levels, n_levels=n_levels)
-    return sample, positions, np.concatenate(weights)
+    return sample, positions, weight
 
 
 def sample_preferences(
@@ -306,47 +312,55 @@ def sample_preferences(
     return Preferences(preferences.winners[kept], preferences.losers[kept], weight)
 
 
-def _draw(
-    levels: Array, n_levels: int, limit: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Rows of one query to keep, ascending, and how many rows each stands for."""
-    n = len(levels)
-    if 8 * n_levels > limit:
-        # Evenly from a random start: each row with the same chance, at a tenth of a choice's cost.
-        kept = ((np.arange(limit) + rng.random()) * (n / limit)).astype(np.int64)
-        return kept, np.full(limit, n / limit)
-    if n >= _core.LONG_QUERY:
-        return _draw_evenly(levels, n_levels, limit // n_levels, rng)
-    shuffled = rng.permutation(n)
-    by_level = shuffled[np.argsort(levels[shuffled], kind="stable")]
-    sizes = np.bincount(levels, minlength=n_levels)
-    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within its level
-    quota = limit // n_levels
-    kept = by_level[place < quota]
-    weight = np.maximum(sizes / quota, 1.0)[levels[kept]]
-    ascending = np.argsort(kept)
-    return kept[ascending], weight[ascending]
+def _ranges(begins: Array, sizes: Array) -> Array:
+    """The numbers from each begin on, so many of them, one range after the other."""
+    ends = np.cumsum(sizes)
+    found: Array = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
+    return found
 
 
-def _draw_evenly(
-    levels: Array, n_levels: int, quota: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """The same for a query so long that a shuffle, out of cache, would cost as much as a product.
+def _batches(has_runs: Array, n_levels: Array) -> Iterator[Array]:
+    """Queries with so many levels together that 16 bits number them: NumPy sorts these by counting.
 
-    The rows of a level are taken at equal distances from a random start: each with the same chance.
+    A query with more is alone.
     """
-    narrow = np.uint16 if n_levels <= 1 << 16 else np.uint32  # 16 bits: numpy sorts by counting
-    by_level = np.argsort(levels.astype(narrow), kind="stable")
-    sizes = np.bincount(levels, minlength=n_levels)
-    share = np.maximum(sizes / quota, 1.0)  # rows that each row drawn stands for
-    drawn = np.minimum(sizes, quota)
-    level = np.repeat(np.arange(n_levels), drawn)
-    place = np.arange(len(level)) - np.repeat(np.cumsum(drawn) - drawn, drawn)
-    shift = np.where(share > 1.0, rng.random(n_levels), 0.0)[level]
-    within = np.minimum(((place + shift) * share[level]).astype(np.int64), sizes[level] - 1)
-    kept = by_level[(np.cumsum(sizes) - sizes)[level] + within]
-    ascending = np.argsort(kept)
-    return kept[ascending], share[level][ascending]
+    left = np.flatnonzero(has_runs)
+    while len(left):
+        n = int(np.searchsorted(np.cumsum(n_levels[left]), 1 << 16, "right"))
+        yield left[: max(1, n)]
+        left = left[max(1, n) :]
+
+
+def _by_level(
+    levels: Array, begins: Array, sizes: Array, n_levels: Array
+) -> tuple[Array, Array, Array]:
+    """The positions of some queries by level, and where the rows of each level begin and how many.
+
+    Narrow numbers, and rows that keep their order: a shuffle would be out of cache.
+    """
+    rows, n_runs = _ranges(begins, sizes), int(n_levels.sum())
+    run = np.repeat(np.cumsum(n_levels) - n_levels, sizes) + levels[rows]
+    order = np.argsort(run.astype(np.uint16 if n_runs <= 1 << 16 else np.uint32), kind="stable")
+    counts = np.bincount(run, minlength=n_runs)
+    return rows[order], np.cumsum(counts) - counts, counts
+
+
+def _spaced(first: Array, sizes: Array, quotas: Array, shift: Array) -> tuple[Array, Array]:
+    """Places at equal distances in runs of rows, and how many rows each of them stands for."""
+    share, drawn = np.maximum(sizes / quotas, 1.0), np.minimum(sizes, quotas)
+    run, k = np.repeat(np.arange(len(sizes)), drawn), _ranges(np.zeros_like(drawn), drawn)
+    within = (k + np.where(share > 1.0, shift, 0.0)[run]) * share[run]
+    return first[run] + np.minimum(within.astype(np.int64), sizes[run] - 1), share[run]
+
+
+def _uniform(seed: int, *numbers: Array) -> Array:
+    """A number in [0, 1) for each key, the same wherever it is asked for (SplitMix64)."""
+    x = np.full(len(numbers[0]), seed, dtype=np.uint64)
+    for number in numbers:
+        x = (x ^ number.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return (x >> np.uint64(11)) * 2.0**-53
 
 
 class Balance(float):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DeviceArray = Any  # cupy.ndarray
+T = TypeVar("T")
 
 _NAME = re.compile(r"cuda(?::([0-9]{1,3}))?")
 _INSTALL = "pip install cupy-cuda13x, or the CuPy of another CUDA release"
@@ -142,6 +143,7 @@ class Device:
         self._modules: dict[str, Any] = {}
         self._kernels: dict[str, Any] = {}
         self._shared: dict[str, int] = {}
+        self._streams: list[Any] = []
 
     def __repr__(self) -> str:
         return f"cuda:{self._device.id}"
@@ -212,6 +214,26 @@ class Device:
             else:
                 cublas.gemv("T" if turned else "N", 1.0, matrix, v, 0.0, out)
             return out
+
+    def beside(self, items: Iterable[T]) -> Iterator[T]:
+        """Items; what is started for one may run beside what is started for the others.
+
+        They read what was computed before; arrays that they write must be there before.
+        """
+        items = list(items)
+        if len(items) < 2:
+            yield from items
+            return
+        with self._device:
+            main = self.xp.cuda.get_current_stream()
+            begin, streams = main.record(), self._streams
+            for k, item in enumerate(items):
+                if k == len(streams):
+                    streams.append(self.xp.cuda.Stream(non_blocking=True))
+                streams[k].wait_event(begin)
+                with streams[k]:
+                    yield item
+                main.wait_event(streams[k].record())
 
     def wait(self) -> None:
         """Let all that was started end: between long kernels, so that Ctrl-C gets through."""
