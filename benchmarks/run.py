@@ -50,6 +50,7 @@ SUBJECTS = (
     "factorized_scaling",
     "kernels",
     "nystroem",
+    "device",
 )
 
 

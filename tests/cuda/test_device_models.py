@@ -10,12 +10,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import linrank
 from linrank import LinearModel, make_ranking
+from linrank.choices import PAPERS
+from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.device_rows import on_device
 from linrank.data.missing import Missing
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
+from linrank.errors import DeviceError
 from linrank.methods.base import Task
 from linrank.methods.parameters import RankSVMSearch
 from linrank.methods.search import search_ranksvm
@@ -116,3 +120,110 @@ def test_a_search_chooses_the_same_model(device):
     assert_allclose(found.scores, expected.scores, rtol=1e-9)
     assert found.best_params == expected.best_params
     assert_allclose(found.model.coef, expected.model.coef, rtol=1e-4)
+
+
+# ---- estimators ---------------------------------------------------------------------------------
+
+FITS = {
+    "defaults": {},
+    "papers": dict(PAPERS),
+    "hinge": {"loss": "hinge", "tol": 1e-6},
+    "bounds": {"positive": True, "tol": 1e-8},
+    "adjacent": {"pairs": "adjacent", "pair_weighting": "gain_diff", "tol": 1e-10},
+    "closest": {"pairs": "closest", "tol": 1e-10},
+    "filled": {"missing": "mean", "tol": 1e-10},
+}
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr", "data set"])
+@pytest.mark.parametrize("options", FITS.values(), ids=FITS)
+def test_a_fit_moved_to_a_device_is_that_of_the_host(device, options, storage):
+    data = data_set(0.3 if storage == "csr" else 1.0)
+    X = sparse.csr_array(data.X) if storage == "csr" else data.X
+    given = (data,) if storage == "data set" else (X, data.y)
+    own = {} if storage == "data set" else {"qid": data.qid}
+    expected = linrank.RankSVM(**options).fit(*given, **own)
+    found = linrank.RankSVM(**options, device="cuda").fit(*given, **own)
+    assert found.n_iter_ == expected.n_iter_
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-7)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-3 * np.abs(expected.coef_).max())
+    assert_allclose(found.feature_importances_, expected.feature_importances_, atol=1e-3)
+    assert isinstance(found.predict(X), np.ndarray)
+    assert "fingerprint" not in found.model_.training
+    assert "fingerprint" in expected.model_.training
+
+
+def test_rows_that_lie_there_are_trained_with_there(device):
+    data = data_set()
+    X = device.put(data.X)
+    there = Dataset.of(X, data.y, qid=data.qid)
+    assert there.rows.device is device
+    assert there.X is X
+    expected = linrank.RankSVM().fit(data)
+    for given, own in (((X, data.y), {"qid": data.qid}), ((there,), {})):
+        for name in ("cpu", "cuda", "cuda:0"):
+            found = linrank.RankSVM(device=name).fit(*given, **own)
+            assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    assert is_on_device(found.predict(X))
+    path = {"Cs": [0.01, 0.1], "scale": "none"}
+    searches = [linrank.RankSVMCV(cv=3, **path).fit(each) for each in (data, there)]
+    assert_allclose(searches[1].scores_, searches[0].scores_, rtol=1e-9)
+    paths = [
+        linrank.ranksvm_path(data.X, data.y, qid=data.qid, device=name, **path)
+        for name in ("cpu", "cuda")
+    ]
+    assert_allclose(paths[1].objectives, paths[0].objectives, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"device": "gpu"}, "device must be 'cpu', 'cuda' or 'cuda:1' and so on, got 'gpu'"),
+        ({"device": "cuda", "curves": "quantile"}, "curves and interactions can only be trained"),
+        ({"device": "cuda", "scale": "query"}, "use scale='standard' or 'minmax'"),
+        ({"device": "cuda", "solver": "tron"}, "reads stored rows, but these are .* on cuda:0"),
+    ],
+)
+def test_what_does_not_run_there_is_refused(device, options, told):
+    data = data_set()
+    with pytest.raises(ValueError, match=told):
+        linrank.RankSVM(**options).fit(data)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        *(linrank.SGDRanker(), linrank.DominationRanker(), linrank.DominationRankerCV()),
+        *(linrank.FactorizedRankSVM(), linrank.AutoRanker(), linrank.RankSVM(curves="step")),
+    ],
+    ids=repr,
+)
+def test_methods_of_the_host_refuse_rows_on_a_device(device, ranker):
+    data = data_set()
+    with pytest.raises(ValueError, match=r"the rows are on cuda:0, and .* pass a copy, cupy.asnum"):
+        ranker.fit(there(data, device))
+
+
+def test_rows_in_passes_and_on_another_device_are_refused(device, tmp_path):
+    data = data_set()
+    store = linrank.convert(data, tmp_path / "store")
+    ranker = linrank.RankSVM(device="cuda", memory_limit="64MB")
+    with pytest.raises(ValueError, match="device='cuda' takes rows in memory, and these are a st"):
+        ranker.fit(linrank.Store(tmp_path / "store"))
+    assert store is not None
+    with pytest.raises(ValueError, match="missing='mean' fills in values on the host"):
+        linrank.RankSVM(missing="mean").fit(device.put(data.X), data.y, qid=data.qid)
+    with pytest.raises(DeviceError, match="device='cuda:99': there "):
+        linrank.RankSVM(device="cuda:99").fit(data)
+
+
+def test_the_command_line_trains_there(device, tmp_path):
+    linrank.convert(data_set(), tmp_path / "train.txt")
+    for command in ("train", "tune"):
+        asked = [command, str(tmp_path / "train.txt"), "--seed", "1"]
+        models = []
+        for name in ("cpu", "cuda"):
+            path = str(tmp_path / f"{name}.json")
+            assert main([*asked, "-o", path, "--device", name]) == 0
+            models.append(linrank.load_model(path))
+        assert_allclose(models[1].coef, models[0].coef, rtol=1e-3, atol=1e-5)
