@@ -23,8 +23,7 @@ from linrank.cli import files, options
 from linrank.cli.console import Console, Result, json_report, terminal_width
 from linrank.cli.main import FAILED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.system.resources import seconds
-from linrank.system.tables import Column, Table
+from linrank.system import Column, Table, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

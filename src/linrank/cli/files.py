@@ -15,16 +15,14 @@ from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, NONE, ROLES, STANDARD, UNJUDGED, flag
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks, standard_input
-from linrank.system.durable import Scratch, check_place, naming, recover
-from linrank.system.resources import bytes_text, count
+from linrank.system import Scratch, bytes_text, check_place, count, naming, recover
 
 # NumPy, and what needs it, loads inside the functions: `linrank COMMAND --help` answers at once.
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from linrank.data.dataset import Dataset
-    from linrank.data.missing import Filling
+    from linrank.data import Dataset, Filling
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 

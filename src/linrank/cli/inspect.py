@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console, Result
 from linrank.cli.files import VALIDATED, is_model, read_data, read_model
 from linrank.cli.options import Parser, add_common, declare, integer_from
-from linrank.system.resources import bytes_text, count
-from linrank.system.tables import Column, Table, card
+from linrank.system import Column, Table, bytes_text, card, count
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import LOSSES
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
+from linrank.data import Dataset, query_weights
 from linrank.duals.entries import Cells, Entries, PairEntries, hinge_entries
 from linrank.errors import check_positive
 from linrank.lowrank.proximal import svt

@@ -22,12 +22,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from linrank import _core
-from linrank.data import frames
-from linrank.data.bounds import weight_bounds
-from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
-from linrank.data.rows import Array, Rows, as_rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Rows, Scaling, as_rows, column_names, frames, weight_bounds
 from linrank.domination.layering import margin_form
 from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural, is_number
 from linrank.estimators.base import LinearRanker
@@ -37,8 +32,7 @@ from linrank.metrics import convention as conventions
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
 from linrank.models.linear import LinearModel, check_scores
-from linrank.system.resources import check_fits, resolve
-from linrank.system.seeds import seed_of, seed_of_part
+from linrank.system import check_fits, resolve, seed_of, seed_of_part
 
 # ---- labels and models of topics ----------------------------------------------------------------
 

@@ -12,11 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from linrank.data.dataset import check_no_query_ids
+from linrank.data import CsrRows, Queries, Rows, Scaling, as_rows, check_no_query_ids
 from linrank.data.frames import is_frame, sparse_part, to_matrix
-from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, Rows, as_rows
-from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of
 
 _KINDS = ("range", "minmax", "standard")

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.curves import Curves
-from linrank.data.rows import ColumnStatistics, DenseRows
+from linrank.data import ColumnStatistics, Curves, DenseRows
 from linrank.errors import check_one_of
 from linrank.export.names import FeatureMap, engine_names
 

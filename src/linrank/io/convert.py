@@ -13,8 +13,7 @@ from typing import Any, Literal
 from numpy.typing import DTypeLike
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data.dataset import Dataset, as_stored
-from linrank.data.missing import Filling
+from linrank.data import Dataset, Filling, as_stored
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
 from linrank.io.load import is_folder, load, log_note

@@ -14,17 +14,14 @@ from typing import IO, Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_comments, as_stored
-from linrank.data.rows import Array, CsrRows
-from linrank.data.words import Words
+from linrank.data import Array, CsrRows, Dataset, Words, as_comments, as_stored
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
 from linrank.io.roles import is_misleading
 from linrank.io.sidecars import ENDINGS
 from linrank.io.trec import Qrels, qrels_lines
-from linrank.system.durable import check_place, replacing
-from linrank.system.resources import resolve
+from linrank.system import check_place, replacing, resolve
 
 Blocks = Iterator[Dataset]
 _BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20

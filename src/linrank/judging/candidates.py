@@ -24,9 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.choices import AUTO, N_FOLDS, PAPERS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import as_rows
-from linrank.data.scaling import Scaling
+from linrank.data import Dataset, Scaling, as_rows
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, signed_measure, unit_model
 from linrank.methods.base import METHODS, Later, Task

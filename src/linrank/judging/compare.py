@@ -17,9 +17,7 @@ from linrank.judging.significance import EQUAL, Correction, Terms, correct_p_val
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric, parse
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
-from linrank.system.tables import Column, Table, Tabled
+from linrank.system import Column, Table, Tabled, count, seed_of
 
 Array = NDArray[Any]
 

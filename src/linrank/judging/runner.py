@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.choices import N_FOLDS
-from linrank.data.dataset import Dataset, join_rows
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data import CsrRows, Dataset, DenseRows, Rows, join_rows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
 from linrank.system.durable import Scratch

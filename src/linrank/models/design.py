@@ -18,8 +18,7 @@ from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offs
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
 from linrank.models.linear import LinearModel
-from linrank.system.resources import check_fits, resolve
-from linrank.system.seeds import seed_of
+from linrank.system import check_fits, resolve, seed_of
 
 Array = NDArray[Any]
 

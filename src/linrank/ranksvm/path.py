@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling, without_rounding
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, path_preconditioner

@@ -13,8 +13,7 @@ from linrank.models.additive import INTERACTIONS, AdditiveModel
 from linrank.models.linear import LinearModel
 from linrank.reports import html
 from linrank.reports.html import paragraph, push, short, table, text, value, wide
-from linrank.system.resources import count
-from linrank.system.tables import Column, Markup, Table
+from linrank.system import Column, Markup, Table, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array, feature_name
-from linrank.data.rows import CsrRows, DenseRows, resized
+from linrank.data import CsrRows, Dataset, DenseRows, as_array, feature_name, resized
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
@@ -27,8 +25,7 @@ from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
-from linrank.search.folds import Fold, deal
-from linrank.search.tuning import Tuning
+from linrank.search import Fold, Tuning, deal
 from linrank.solvers.result import Result
 from linrank.system.resources import count
 

@@ -19,8 +19,7 @@ from linrank.reports import html
 from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, Material, Training, match_features
 from linrank.solvers.result import certified_share, distance_text
-from linrank.system.resources import count, resolve
-from linrank.system.tables import Column, Table
+from linrank.system import Column, Table, count, resolve
 
 SHIFTED = 5  # queries named at each end
 NAMED = 6  # queries that no ranking can order

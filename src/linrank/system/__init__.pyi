@@ -5,11 +5,14 @@ from linrank.system.durable import check_place as check_place
 from linrank.system.durable import naming as naming
 from linrank.system.durable import recover as recover
 from linrank.system.durable import replacing as replacing
+from linrank.system.json_text import Invalid as Invalid
+from linrank.system.json_text import take as take
 from linrank.system.reading import Plan as Plan
 from linrank.system.reading import Reader as Reader
 from linrank.system.reading import Walk as Walk
 from linrank.system.resources import PickledFields as PickledFields
 from linrank.system.resources import allowed as allowed
+from linrank.system.resources import available as available
 from linrank.system.resources import bytes_text as bytes_text
 from linrank.system.resources import cached_property as cached_property
 from linrank.system.resources import check_fits as check_fits
@@ -18,6 +21,7 @@ from linrank.system.resources import describe_bytes as describe_bytes
 from linrank.system.resources import parse_bytes as parse_bytes
 from linrank.system.resources import resolve as resolve
 from linrank.system.resources import seconds as seconds
+from linrank.system.resources import short_text as short_text
 from linrank.system.resources import too_small as too_small
 from linrank.system.resources import useful_threads as useful_threads
 from linrank.system.seeds import seed_of as seed_of

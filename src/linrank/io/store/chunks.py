@@ -30,9 +30,8 @@ from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
-from linrank.system.durable import nameless_file, naming
-from linrank.system.json_text import Invalid
-from linrank.system.resources import describe_bytes
+from linrank.system import Invalid, describe_bytes, naming
+from linrank.system.durable import nameless_file
 
 AGAIN = "copy the store again from where it is whole, or write it anew from its source"
 # O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
