@@ -6,13 +6,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from linrank.data import CsrRows, Queries, Rows, Scaling, as_rows, check_no_query_ids
+from linrank.data import Array, CsrRows, Queries, Rows, Scaling, as_rows, check_no_query_ids
 from linrank.data.frames import is_frame, sparse_part, to_matrix
 from linrank.errors import check_natural, check_one_of
 
@@ -142,7 +141,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return tags
 
 
-def _shift_and_divide(values: NDArray[Any], queries: Queries, kind: str) -> NDArray[Any]:
+def _shift_and_divide(values: Array, queries: Queries, kind: str) -> Array:
     """``(x - shift) / width`` of dense rows, in double, rounded once; 0 where constant."""
     x = queries.gather(values).astype(np.float64)
     starts, sizes = queries.offsets[:-1], np.diff(queries.offsets)
@@ -306,7 +305,7 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         k = int(np.argmax(is_bad))
         row = int(np.searchsorted(counts.indptr, k, side="right")) - 1
         column, value = int(counts.indices[k]), counts.data[k]
-        names: NDArray[Any] | None = getattr(self, "feature_names_in_", None)
+        names: Array | None = getattr(self, "feature_names_in_", None)
         named = "" if names is None else f" ({names[column]!r})"
         # scikit-learn looks for its own words where a value is below zero.
         kind = "Negative values in data: " if value < 0 else ""

@@ -6,9 +6,9 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import __version__
+from linrank.data import Array
 from linrank.data.curves import Curves
 from linrank.export.artefact import Artefact
 from linrank.export.form import Form
@@ -36,7 +36,7 @@ class Node(NamedTuple):
     attributes: dict[str, Any] = {}  # noqa: RUF012
 
 
-Graph = tuple[dict[str, NDArray[Any]], list[Node]]  # constants, and operators from X to score
+Graph = tuple[dict[str, Array], list[Node]]  # constants, and operators from X to score
 
 
 def scoring_graph(form: Form, dtype: type[np.floating[Any]]) -> Graph:
@@ -75,7 +75,7 @@ def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     for j, (_, t, _, _) in enumerate(curves):
         knots[j, : len(t)] = t
         origins += [*t[:1].tolist(), *t.tolist()] or [0.0]
-    constants: dict[str, NDArray[Any]] = {
+    constants: dict[str, Array] = {
         "knots": knots.astype(dtype)[None],
         "values": curves.values.astype(dtype),
         "slopes": curves.slopes.astype(dtype),
@@ -97,10 +97,10 @@ def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     ]
 
 
-def _contributions(form: Form, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+def _contributions(form: Form, dtype: type[np.floating[Any]]) -> Array:
     """What missing values add, in the type of the graph; the factor was chosen for the weights."""
     with np.errstate(over="ignore"):
-        added: NDArray[Any] = form.contributions.astype(dtype)
+        added: Array = form.contributions.astype(dtype)
     lost = np.flatnonzero(~np.isfinite(added))
     if lost.size:
         j = int(lost[0])

@@ -11,16 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linrank.data import Array
 from linrank.errors import check_one_of
 from linrank.metrics.evaluation import Evaluation
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
 
 
 def fixed_point(values: Array, n_terms: int) -> Array:
@@ -184,7 +183,7 @@ Correction = Literal["holm", "bonferroni", "bh"]
 CORRECTIONS = get_args(Correction)
 
 
-def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[Any]:
+def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> Array:
     """Return p-values corrected for being several.
 
     With m values in ascending order ``p_1 <= ... <= p_m``:
@@ -205,7 +204,7 @@ def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> ND
     """
     values = np.asarray(p, dtype=np.float64)
     check_one_of("correction", correction, (*CORRECTIONS, None))
-    result: NDArray[Any] = values.copy()
+    result: Array = values.copy()
     tested = np.flatnonzero(~np.isnan(values))
     order = tested[np.argsort(values[tested], kind="stable")]
     ascending, m = values[order], len(order)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import CURVES
+from linrank.data import Array
 from linrank.data.bounds import feature_column
 from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
@@ -19,8 +19,6 @@ from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
 from linrank.models.linear import LinearModel
 from linrank.system import check_fits, resolve, seed_of
-
-Array = NDArray[Any]
 
 _LEVELS = 2  # of each feature's distribution
 _WIDTH = 1.7  # γ times the number of features that vary
