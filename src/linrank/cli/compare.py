@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".txt", ".md", ".html", ".json")
 
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>linrank compare</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
-</style>
-<h1>Which method to ship</h1>
-{body}
-</html>
-"""
-
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
 
@@ -125,7 +110,8 @@ def _in_format(result: Contest | Comparison, facts: dict[str, Any], path: str) -
     if path.endswith(".json"):
         return json_report("compare", facts)
     if path.endswith(".html"):
-        return _PAGE.format(body=result.to_html())
+        page = files.read_text(os.path.join(os.path.dirname(__file__), "compare.html"))
+        return page.replace("$body", result.to_html())
     return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from linrank import __version__
 from linrank.data import Array
 from linrank.data.curves import Curves
-from linrank.export.artefact import Artefact
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form
 
 # ---- the graph that scores rows: what the ONNX export and the converter for skl2onnx share ------
@@ -174,31 +174,11 @@ def _properties(form: Form) -> dict[str, str]:
 
 
 def _instructions(form: Form, precision: str) -> str:
-    if form.missing != "error":
-        missing = "NaN stands for a missing value."
-    else:
+    missing = "NaN stands for a missing value."
+    if form.missing == "error":
         missing = "The model refuses missing values: a row with a NaN scores NaN."
-    return (
-        f"model.onnx takes X, the {len(form.names)} raw features of N rows in {precision}, and "
-        f"gives score, N × 1; higher is better. The order of the features is in the property "
-        f"feature_names. {missing}\n\n"
-        "    import json, numpy as np, onnxruntime\n"
-        '    session = onnxruntime.InferenceSession("model.onnx")\n'
-        "    properties = session.get_modelmeta().custom_metadata_map\n"
-        '    names = json.loads(properties["feature_names"])\n'
-        f'    X = frame[names].to_numpy(dtype="{precision}")\n'
-        '    score = session.run(["score"], {"X": X})[0][:, 0]\n\n'
-        "In Vespa, put the file into the application package and write in the schema\n\n"
-        "    onnx-model linrank {\n"
-        "        file: files/model.onnx\n"
-        "        input X: my_features\n"
-        "        output score: score\n"
-        "    }\n\n"
-        f"with a function my_features of type tensor<{_VESPA[precision]}>(d0[1],d1"
-        f"[{len(form.names)}]) and the expression sum(onnx(linrank).score). The weights are those "
-        "of raw features: whatever scaled them in training is folded in, so nothing is to be "
-        "scaled before.\n"
-    )
+    told: dict[str, Any] = {"n_features": len(form.names), "number": _VESPA[precision]}
+    return fill_text("onnx", "text", precision=precision, missing=missing, **told)
 
 
 _VESPA = {"float32": "float", "float64": "double"}
