@@ -12,7 +12,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.data import Array, Dataset, Words, as_ids
-from linrank.errors import DataFormatError
+from linrank.errors import DataFormatError, check_one_of
 from linrank.io.blocks import Progress, open_blocks
 
 _BLOCK = 1 << 14  # lines formatted at a time
@@ -382,8 +382,7 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     >>> label_by_qrels(data, {"7": {"b": 2}}, "drop").X
     array([[2.]])
     """
-    if unjudged not in UNJUDGED:
-        raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")
+    check_one_of("unjudged", unjudged, UNJUDGED)
     table = Qrels.of_user(qrels)
     row = _judgments(data, table)
     found = row >= 0

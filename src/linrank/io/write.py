@@ -15,6 +15,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.data import Array, CsrRows, Dataset, Words, as_comments, as_stored
+from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
@@ -138,8 +139,7 @@ def write(
     0 qid:a 1:0.5
     1 qid:a 1:1
     """
-    if storage not in ("auto", "dense", "csr"):
-        raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
+    check_one_of("storage", storage, ("auto", "dense", "csr"))
     every = iter([parts] if isinstance(parts, Dataset) else parts)
     first = next(every, None)
     if first is None or first.n_rows == 0:

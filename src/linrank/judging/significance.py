@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 from linrank.data import Array
 from linrank.errors import check_one_of
 from linrank.metrics.evaluation import Evaluation
-from linrank.system.resources import resolve
+from linrank.system.resources import map_threads, resolve
 
 
 def fixed_point(values: Array, n_terms: int) -> Array:
@@ -167,15 +166,13 @@ def _blockwise(
     size = max(1, _BLOCK // max(1, len(columns)))
     result = np.empty((n_resamples, columns.shape[1]))
 
-    def block(start: int) -> None:
-        stop = min(start + size, n_resamples)
+    def block(k: int) -> None:
+        start, stop = k * size, min((k + 1) * size, n_resamples)
         matrix = np.empty((stop - start, len(columns)))
         draw(np.random.default_rng([*key, start]), matrix)
         np.matmul(matrix, columns, out=result[start:stop])
 
-    starts = range(0, n_resamples, size)
-    with ThreadPoolExecutor(max_workers=min(resolve(n_jobs), len(starts))) as pool:
-        list(pool.map(block, starts))
+    map_threads(-(-n_resamples // size), block, resolve(n_jobs))
     return result
 
 

@@ -49,10 +49,9 @@ class Shape:
         check_one_of("curves", p.curves, CURVES)
         if p.n_knots is not None and p.curves is None:
             raise ValueError(f"n_knots={p.n_knots!r} is of curves, and curves is None")
-        if p.n_knots is not None:
-            check_natural("n_knots", p.n_knots)
-            if not 2 <= p.n_knots <= MAX_KNOTS:
-                raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
+        check_natural("n_knots", p.n_knots, optional=True)
+        if p.n_knots is not None and not 2 <= p.n_knots <= MAX_KNOTS:
+            raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
         if p.interactions:
             check_natural("interactions", p.interactions)
         rising, falling = (_as_tuple(p, name) for name in ("increasing", "decreasing"))

@@ -18,6 +18,7 @@ from linrank.system.resources import cached_property as cached_property
 from linrank.system.resources import check_fits as check_fits
 from linrank.system.resources import count as count
 from linrank.system.resources import describe_bytes as describe_bytes
+from linrank.system.resources import map_threads as map_threads
 from linrank.system.resources import parse_bytes as parse_bytes
 from linrank.system.resources import resolve as resolve
 from linrank.system.resources import seconds as seconds

@@ -30,7 +30,7 @@ from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
-from linrank.system import Invalid, describe_bytes, naming
+from linrank.system import Invalid, describe_bytes, map_threads, naming
 from linrank.system.durable import nameless_file
 
 AGAIN = "copy the store again from where it is whole, or write it anew from its source"
@@ -163,16 +163,12 @@ class Files:
         """Whole files in memory that cannot be written to."""
         found = {name: aligned_memory(size)[:size] for name, size in sizes.items()}
 
-        def read(part: tuple[str, int]) -> None:
-            name, begin = part
+        def read(k: int) -> None:
+            name, begin = parts[k]
             self._fill(name, found[name][begin : begin + _PART], begin)
 
         parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(n_threads) as pool:
-            for _ in pool.map(read, parts):
-                pass
+        map_threads(len(parts), read, n_threads)
         for array in found.values():
             array.flags.writeable = False
         return found

@@ -29,8 +29,8 @@ from linrank.io.store.chunks import (
 )
 from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
-from linrank.system.durable import FULL_DISK, recover
-from linrank.system.resources import available, cached_property, describe_bytes, resolve
+from linrank.system import available, cached_property, describe_bytes, map_threads, recover, resolve
+from linrank.system.durable import FULL_DISK
 
 
 class Store:
@@ -454,11 +454,7 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
                 data = array.view(np.uint8)[begin : begin + n_bytes]
                 reader.check_sum(name, i, checksum(data))
 
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
-            done.result()
+    map_threads(reader.layout.n_chunks, check, n_threads)
 
 
 def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
