@@ -27,6 +27,7 @@ from linrank.data.frames import feature_name as feature_name
 from linrank.data.frames import first_true as first_true
 from linrank.data.missing import Filling as Filling
 from linrank.data.missing import Missing as Missing
+from linrank.data.missing import keep_queries as keep_queries
 from linrank.data.preferences import Preferences as Preferences
 from linrank.data.queries import UNSAID as UNSAID
 from linrank.data.queries import Queries as Queries

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data import Array, Dataset, Preferences, as_weights
+from linrank.data import Array, Dataset, Preferences, as_weights, keep_queries
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
@@ -95,9 +95,7 @@ def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
         raise DataFormatError(f"{name}:{line + 1}: the weight {weights[line]:g} is below 0")
     if len(weights) != data.n_rows:
         weights = queries.scatter(np.repeat(np.sqrt(weights), np.diff(queries.offsets)))
-    weighted = replace(data, weight=as_weights(weights, data.n_rows, name))
-    weighted.__dict__["queries"] = queries  # weights do not change them
-    return weighted
+    return keep_queries(data, weight=as_weights(weights, data.n_rows, name))
 
 
 def _numbers(name: str) -> Array:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linrank.choices import CURVES
-from linrank.data import Array
+from linrank.data import Array, keep_queries
 from linrank.data.bounds import feature_column
 from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
@@ -144,15 +144,7 @@ def with_dense_rows(data: Dataset) -> Dataset:
         )
     n_bytes = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
     check_fits(n_bytes, "sparse rows as curves need them, dense,", "use a linear model")
-    return _with_rows(data, DenseRows(rows.to_user().toarray()))
-
-
-def _with_rows(data: Dataset, rows: Any, **changes: Any) -> Dataset:
-    """The data with other rows, which its queries, if they are known, have no part in."""
-    changed = replace(data, rows=rows, **changes)
-    if "queries" in data.__dict__:
-        changed.__dict__["queries"] = data.queries
-    return changed
+    return keep_queries(data, rows=DenseRows(rows.to_user().toarray()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +267,7 @@ class Design:
         data = with_dense_rows(data)
         rows: Any = data.rows
         columns: Any = self._coded_columns(rows, n_jobs) or self._stored_columns(rows, n_jobs)
-        return _with_rows(data, columns, feature_names=None, filling=None)
+        return keep_queries(data, rows=columns, feature_names=None, filling=None)
 
     def _coded_columns(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
         """Columns of so many rows that they are better not stored; None where they had better."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data import CsrRows, Dataset, DenseRows, as_array, feature_name, resized
+from linrank.data import CsrRows, Dataset, DenseRows, as_array, feature_name, keep_queries, resized
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
@@ -211,9 +211,7 @@ def fill_missing_values(parts: dict[str, Dataset]) -> dict[str, Dataset]:
         if data.filling is None and isinstance(data.rows, CsrRows):
             # Text leaves zeros out, and so the last features.
             data = _with_features(data, filling.n_features)
-        filled[name] = replace(filling.dataset(data), filling=None)
-        if "queries" in data.__dict__:  # which the rows have no part in
-            filled[name].__dict__["queries"] = data.queries
+        filled[name] = keep_queries(filling.dataset(data), filling=None)
     return filled
 
 

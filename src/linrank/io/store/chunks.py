@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.missing import keep_queries
 from linrank.data.queries import Queries
 from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
@@ -406,8 +407,7 @@ class ChunkReader:
         qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
         names, base, filling = manifest.feature_names, manifest.index_base, manifest.filling
         data = Dataset(rows, labels, qid, weight, names, comments, source, base, filling=filling)
-        data.__dict__["queries"] = queries
-        return data
+        return keep_queries(data, queries)
 
     def check_rows(self, rows: Rows, i: int | None, thoroughly: bool) -> None:
         """Columns exist; thoroughly: they increase, and values are finite."""

@@ -14,6 +14,7 @@ import numpy as np
 from linrank import _core
 from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
+from linrank.data.missing import keep_queries
 from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
@@ -390,14 +391,13 @@ def outline(store: Store) -> Dataset:
         np.concatenate(ids) if store.has_ids else None,
     )
     none, entries = np.empty(0, np.int32), np.empty(0, store.dtype)
-    data = replace(
+    return keep_queries(
         columns_of(store),
+        queries,
         rows=CsrRows(entries, none, zeros(np.int64, n_rows + 1), store.n_features),
         labels=zeros(np.float64),
         qid=None if queries.ids is None else np.broadcast_to(queries.ids[:1], n_rows),
     )
-    data.__dict__["queries"] = queries
-    return data
 
 
 def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
