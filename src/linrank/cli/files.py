@@ -19,10 +19,7 @@ from linrank.system import Scratch, bytes_text, check_place, count, naming, reco
 
 # NumPy, and what needs it, loads inside the functions: `linrank COMMAND --help` answers at once.
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from linrank.data import Dataset, Filling
+    from linrank.data import Array, Dataset, Filling
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 
@@ -319,15 +316,13 @@ def missing_for(models: Sequence[Model], args: Namespace) -> str:
 
 def read_and_score(
     model: Model, path: str, args: Namespace, console: Console, *, labeled: bool = True
-) -> tuple[Dataset, NDArray[np.float64]]:
+) -> tuple[Dataset, Array]:
     """The dataset of a file, and the scores that the model gives its rows."""
     data = read_data(path, args, console, labeled=labeled, **like_training(model, args))
     return data, score_rows(model, data, args, console)
 
 
-def score_rows(
-    model: Model, data: Dataset, args: Namespace, console: Console
-) -> NDArray[np.float64]:
+def score_rows(model: Model, data: Dataset, args: Namespace, console: Console) -> Array:
     """The scores of rows that were read as those that the model was trained on.
 
     Features that only one of the two knows count nothing.
@@ -350,7 +345,7 @@ def score_rows(
     return model.predict(data, n_jobs=args.jobs)
 
 
-def read_scores(path: str) -> NDArray[np.float64]:
+def read_scores(path: str) -> Array:
     """One finite number per line, or the column ``score`` of a table; an error names the line."""
     import numpy as np
 
@@ -378,7 +373,7 @@ def read_scores(path: str) -> NDArray[np.float64]:
     return scores
 
 
-def _score_column(path: str) -> NDArray[np.float64]:
+def _score_column(path: str) -> Array:
     import numpy as np
 
     from linrank.io.load import load
@@ -390,7 +385,7 @@ def _score_column(path: str) -> NDArray[np.float64]:
     return np.asarray(data.X, dtype=np.float64)[:, 0]
 
 
-def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
+def read_scores_of(path: str, data: Dataset) -> Array:
     """The same, one for every row of the data."""
     scores = read_scores(path)
     if len(scores) != data.n_rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data import Array
 from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form, text
 from linrank.export.names import join_names
@@ -80,7 +80,7 @@ _MOST = 2**31 - 1  # a Java or C int
 _DIGITS = 10  # of that; Python refuses to read thousands
 
 
-def _feature_numbers(form: Form) -> NDArray[np.int64]:
+def _feature_numbers(form: Form) -> Array:
     """The number of each feature, from 1: its name if all names are numbers, else its column.
 
     So a feature map can give other numbers: those of an engine's feature set.
@@ -108,7 +108,7 @@ def _feature_numbers(form: Form) -> NDArray[np.int64]:
     return numbers
 
 
-def _make_artefact(form: Form, numbers: NDArray[np.int64], content: str) -> Artefact:
+def _make_artefact(form: Form, numbers: Array, content: str) -> Artefact:
     """The file of a program that knows features by numbers and takes 0 for a missing value.
 
     ``instructions`` have a place for the number of ``{features}`` and one for their ``{names}``.

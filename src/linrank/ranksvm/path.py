@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64]:
+def as_grid(name: str, values: Any, auto: Sequence[float]) -> Array:
     """The values of the parameter ``name`` > 0, ascending and each once; ``"auto"`` is ``auto``.
 
     Examples

@@ -11,9 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data import CsrRows, Dataset, DenseRows, as_array, feature_name, keep_queries, resized
+from linrank.data import (
+    Array,
+    CsrRows,
+    Dataset,
+    DenseRows,
+    as_array,
+    feature_name,
+    keep_queries,
+    resized,
+)
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
@@ -47,7 +55,7 @@ class Ranking:
     """
 
     name: str
-    scores: NDArray[np.float64]
+    scores: Array
     model: LinearModel | AdditiveModel | KernelModel | None
     about: str
 
