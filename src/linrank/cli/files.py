@@ -7,7 +7,7 @@ import re
 import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, write_standard
@@ -347,30 +347,17 @@ def score_rows(model: Model, data: Dataset, args: Namespace, console: Console) -
 
 def read_scores(path: str) -> Array:
     """One finite number per line, or the column ``score`` of a table; an error names the line."""
-    import numpy as np
-
     from linrank.io.formats import table_format
+    from linrank.io.sidecars import parse_numbers
 
     if table_format(path) is not None:
         return _score_column(path)
     name = "<stdin>" if path == STANDARD else path
-    lines = read_text(path).rstrip().split("\n")
-    if lines == [""]:
+    text = read_text(path)
+    if not text.strip():
         raise ValueError(f"{name}: no scores; expected one number per line")
-    scores = np.full(len(lines), np.nan)
-    try:
-        scores[:] = list(map(float, lines))
-    except ValueError:  # of which line?
-        for row, line in enumerate(lines):
-            with suppress(ValueError):
-                scores[row] = float(line)
-    is_finite = np.isfinite(scores)
-    if not is_finite.all():
-        row = int(np.argmin(is_finite))
-        hint = "; a model goes to --model" if lines[row].startswith("{") else ""
-        found = f"expected one finite score, got {lines[row][:60]!r}{hint}"
-        raise ValueError(f"{name}:{row + 1}: {found}")
-    return scores
+    hint = "; a model goes to --model" if text.startswith("{") else ""
+    return parse_numbers(text, name, "finite score", hint)
 
 
 def _score_column(path: str) -> Array:

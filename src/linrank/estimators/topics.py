@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -449,6 +449,7 @@ def join_topics(values: list[Evaluation], topics: NDArray[Any], rules: Conventio
 _METRICS = ("map", "p@10", "domination_error", "all_pairs_error")
 
 
+@dataclass(eq=False, repr=False)
 class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     """One linear model for each topic, all over the same rows.
 
@@ -505,20 +506,12 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     [[3, 4], [0, 1]]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        negative_sampling: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.negative_sampling = negative_sampling
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Any
+    _: KW_ONLY
+    negative_sampling: float | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, Y: Any, *, topics: Any = None) -> PerQueryRanker:
         """Learn a model for each topic.

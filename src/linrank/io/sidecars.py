@@ -8,12 +8,13 @@ import os
 import re
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linrank.data import Array, Dataset, Preferences, as_weights, keep_queries
+from linrank.data import Array, Dataset, Preferences, as_weights, first_true, keep_queries
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
@@ -43,7 +44,8 @@ def attach(data: Dataset, path: Any, note: Callable[[str], object]) -> Dataset:
         if given is not None:
             some = "query ids" if given is data.qid else "some"
             raise DataFormatError(f"{name} tells {what}, and {data.source} has {some}; {_IGNORE}")
-        data = add(data, name, _numbers(name))
+        with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
+            data = add(data, name, parse_numbers(file.read(), name))
         note(f"read beside {os.fsdecode(path)}: {name}")
     return data
 
@@ -98,18 +100,19 @@ def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
     return keep_queries(data, weight=as_weights(weights, data.n_rows, name))
 
 
-def _numbers(name: str) -> Array:
-    """One finite number per line; an error names the line."""
-    with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
-        lines = file.read().rstrip().split("\n")
-    numbers = np.empty(len(lines) if lines != [""] else 0)
-    for i in range(len(numbers)):
-        try:
-            numbers[i] = float(lines[i])
-        except ValueError:
-            numbers[i] = np.nan
-        if not np.isfinite(numbers[i]):
-            raise DataFormatError(f"{name}:{i + 1}: expected one number, got {lines[i][:60]!r}")
+def parse_numbers(text: str, name: str, what: str = "number", hint: str = "") -> Array:
+    """One finite number per line of a text; an error names the line, and says what is wanted."""
+    lines = text.rstrip().split("\n") if text.strip() else []
+    numbers = np.full(len(lines), np.nan)
+    try:
+        numbers[:] = list(map(float, lines))
+    except ValueError:  # of which line?
+        for row, line in enumerate(lines):
+            with suppress(ValueError):
+                numbers[row] = float(line)
+    if (bad := first_true(~np.isfinite(numbers))) is not None:
+        found = f"expected one {what}, got {lines[bad][:60]!r}{hint}"
+        raise DataFormatError(f"{name}:{bad + 1}: {found}")
     return numbers
 
 

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -385,7 +385,7 @@ def _map_run(like: Dataset, places: dict[str, Any], mapped: mmap.mmap) -> Datase
     )
 
 
-class Background:
+class Background(AbstractContextManager["Background"]):
     """A thread that calls what it is given, in order; one call waits while another runs.
 
     Leaving the ``with`` block waits until nothing is under way, whatever is raised meanwhile, as by
@@ -408,9 +408,6 @@ class Background:
         while len(self._calls) > n_left:
             self._calls[0].result()
             self._calls.popleft()  # only now: an interrupt may come while it is waited for
-
-    def __enter__(self) -> Background:
-        return self
 
     def __exit__(self, *_: object) -> None:
         interrupt = None
