@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from linrank.data import Array, CsrRows, Queries, Rows, Scaling, as_rows, check_no_query_ids
-from linrank.data.frames import is_frame, sparse_part, to_matrix
+from linrank.data.frames import first_true, is_frame, sparse_part, to_matrix
 from linrank.errors import check_natural, check_one_of
 
 _KINDS = ("range", "minmax", "standard")
@@ -159,10 +159,9 @@ def _shift_and_divide(values: Array, queries: Queries, kind: str) -> Array:
             width = np.sqrt(np.add.reduceat(x * x, starts, axis=0) / sizes[:, None])
         width[is_constant] = np.inf
         x /= np.repeat(width, sizes, axis=0)
-    beyond = np.flatnonzero(~(np.isfinite(width) | is_constant).all(axis=0))
-    if beyond.size:
+    if (j := first_true(~(np.isfinite(width) | is_constant).all(axis=0))) is not None:
         raise ValueError(
-            f"feature {beyond[0]} spans more than double precision can hold within a query; "
+            f"feature {j} spans more than double precision can hold within a query; "
             "rescale it before"
         )
     return queries.scatter(x.astype(values.dtype))
@@ -299,10 +298,9 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def _check_counts(self, counts: Any) -> None:
         """Raise for the first entry that is no count, with its place."""
-        is_bad = (counts.data < 0) | (counts.data != np.floor(counts.data))
-        if not is_bad.any():
+        k = first_true((counts.data < 0) | (counts.data != np.floor(counts.data)))
+        if k is None:
             return
-        k = int(np.argmax(is_bad))
         row = int(np.searchsorted(counts.indptr, k, side="right")) - 1
         column, value = int(counts.indices[k]), counts.data[k]
         names: Array | None = getattr(self, "feature_names_in_", None)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.data import Array, ColumnStatistics, Curves, DenseRows
+from linrank.data import Array, ColumnStatistics, Curves, DenseRows, first_true
 from linrank.errors import check_one_of
 from linrank.export.names import FeatureMap, engine_names
 
@@ -237,9 +237,7 @@ class Form:
             extra=self.extra * factor,
             warnings=tuple(warnings),
         )
-        lost = np.flatnonzero(~np.isfinite(form.contributions))
-        if lost.size:
-            j = int(lost[0])
+        if (j := first_true(~np.isfinite(form.contributions))) is not None:
             raise ValueError(
                 f"a missing {form.names[j]!r} adds {form.weights[j]:g} times {form.fill[j]:g} to "
                 "the score, more than double precision can hold; rescale the feature and train "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.data import first_true
 from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form, singles, text
 from linrank.export.names import check_feature_names, check_plain_name, join_names
@@ -115,16 +116,15 @@ def _plugin_tree(feature: str, cut: float, rise: float) -> dict[str, Any]:
 
 def _about_signs(form: Form) -> list[str]:
     told = []
-    negative = np.flatnonzero(form.weights < 0.0)
-    if negative.size:
+    if (j := first_true(form.weights < 0.0)) is not None:
         told.append(
-            f"scores can be negative, as the weight of {form.names[negative[0]]!r} is, and Lucene "
+            f"scores can be negative, as the weight of {form.names[j]!r} is, and Lucene "
             "forbids that in a main query: use the model in a rescore, or train with positive=True"
         )
-    if form.statistics is not None and (form.statistics.low < 0.0).any():
-        j = int(np.flatnonzero(form.statistics.low < 0.0)[0])
+    known = form.statistics
+    if known is not None and (j := first_true(known.low < 0.0)) is not None:
         told.append(
-            f"the feature {form.names[j]!r} was as low as {form.statistics.low[j]:g} in training, "
+            f"the feature {form.names[j]!r} was as low as {known.low[j]:g} in training, "
             "and Lucene allows no negative score of a feature's query: add a constant there, which "
             "changes no order"
         )

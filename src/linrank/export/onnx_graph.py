@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linrank import __version__
-from linrank.data import Array
+from linrank.data import Array, first_true
 from linrank.data.curves import Curves
 from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form
@@ -101,9 +101,7 @@ def _contributions(form: Form, dtype: type[np.floating[Any]]) -> Array:
     """What missing values add, in the type of the graph; the factor was chosen for the weights."""
     with np.errstate(over="ignore"):
         added: Array = form.contributions.astype(dtype)
-    lost = np.flatnonzero(~np.isfinite(added))
-    if lost.size:
-        j = int(lost[0])
+    if (j := first_true(~np.isfinite(added))) is not None:
         raise ValueError(
             f"a missing {form.names[j]!r} adds {form.contributions[j]:g} to the score, which "
             f"{np.dtype(dtype).name} cannot hold; export with precision='float64', or rescale the "

@@ -72,9 +72,8 @@ def _with_positions(data: Dataset, name: str, positions: Array) -> Dataset:
 
 
 def _with_queries(data: Dataset, name: str, sizes: Array) -> Dataset:
-    bad = (sizes != np.floor(sizes)) | (sizes < 1) | (sizes > _LARGEST)
-    if bad.any():
-        line = int(np.argmax(bad))
+    is_size = (sizes == np.floor(sizes)) & (sizes >= 1) & (sizes <= _LARGEST)
+    if (line := first_true(~is_size)) is not None:
         raise DataFormatError(f"{name}:{line + 1}: {sizes[line]:g} is no number of rows of a query")
     if int(sizes.sum()) != data.n_rows:
         raise DataFormatError(
@@ -92,8 +91,7 @@ def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
             f"{name}: {len(weights):,} weights for the {data.n_rows:,} rows and "
             f"{queries.n_queries:,} queries of {data.source}"
         )
-    if (weights < 0).any():
-        line = int(np.argmax(weights < 0))
+    if (line := first_true(weights < 0)) is not None:
         raise DataFormatError(f"{name}:{line + 1}: the weight {weights[line]:g} is below 0")
     if len(weights) != data.n_rows:
         weights = queries.scatter(np.repeat(np.sqrt(weights), np.diff(queries.offsets)))

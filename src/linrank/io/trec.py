@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linrank import _core
-from linrank.data import Array, Dataset, Words, as_ids
+from linrank.data import Array, Dataset, Words, as_ids, first_true
 from linrank.errors import DataFormatError, check_one_of
 from linrank.io.blocks import Progress, open_blocks
 
@@ -165,8 +165,7 @@ class _Documents:
         words = [str(d) for d in docid]
         if len(words) != len(numbers):
             raise ValueError(f"{what} has {len(words)} documents but {len(numbers)} numbers")
-        if not np.isfinite(numbers).all():
-            row = int(np.argmin(np.isfinite(numbers)))
+        if (row := first_true(~np.isfinite(numbers))) is not None:
             raise ValueError(f"{what} has {numbers[row]} at row {row}; numbers must be finite")
         ids = np.array([str(q) for q in as_ids(qid, len(numbers)).tolist()], dtype=object)
         for name, column in (("qid", ids), ("docid", words)):
@@ -388,8 +387,7 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     found = row >= 0
     if not found.any():
         raise ValueError(_nothing_in_common(data, table))
-    if unjudged == "error" and not found.all():
-        first = int(np.argmin(found))
+    if unjudged == "error" and (first := first_true(~found)) is not None:
         raise ValueError(
             f"{data.source}: row {first}, document {_documents(data)[first]!r} of query "
             f"{_query(data, first)!r}, is not judged in {table.source or 'the qrels'}; judge it, "

@@ -11,7 +11,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
-from linrank.data import Array, Dataset, Scaling, without_rounding
+from linrank.data import Array, Dataset, Scaling, first_true, without_rounding
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, path_preconditioner
@@ -41,9 +41,7 @@ def as_grid(name: str, values: Any, auto: Sequence[float]) -> Array:
         raise ValueError(wrong) from None
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"{name} must be a non-empty list of numbers > 0, got shape {grid.shape}")
-    bad = ~(np.isfinite(grid) & (grid > 0))
-    if bad.any():
-        k = int(np.argmax(bad))
+    if (k := first_true(~(np.isfinite(grid) & (grid > 0)))) is not None:
         raise ValueError(f"{name}[{k}] is {grid[k]:g}; all must be finite and > 0")
     return np.unique(grid)
 

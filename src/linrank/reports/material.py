@@ -19,6 +19,7 @@ from linrank.data import (
     DenseRows,
     as_array,
     feature_name,
+    first_true,
     keep_queries,
     resized,
 )
@@ -106,8 +107,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
             f"{name} has scores of shape {scores.shape}, the test data {data.n_rows:,} rows; one "
             "score per row is needed, in the same order"
         )
-    if np.isnan(scores).any():
-        row = int(np.argmax(np.isnan(scores)))
+    if (row := first_true(np.isnan(scores))) is not None:
         raise ValueError(f"the score of row {row} of {name} is NaN, which cannot be ranked")
     return Ranking(name, scores, None, about)
 
