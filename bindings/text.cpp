@@ -2,15 +2,17 @@
 #include <mutex>
 
 #include "arrays.hpp"
-#include "exclusive.hpp"
 #include "svmlight.hpp"
 #include "svmlight_text.hpp"
 #include "trec.hpp"
 
+using svmlight::Piece, svmlight::QueryTable;
+template <>
+inline constexpr bool is_opaque<Piece> = true;
+
 namespace {
 
 using Text = std::span<const std::uint8_t>;
-using svmlight::Piece, svmlight::QueryTable;
 using PieceList = std::vector<Piece *>;
 
 std::string_view chars_of(Text text) {
@@ -131,31 +133,26 @@ void bind_piece(nb::module_ &m) {
                        &Piece::lowest, &Piece::highest, &Piece::n_bytes);
     def_properties(c, {{"has_weight"}, {"n_comment_bytes"}, {"highest_place"},
                        {"fault", "(line, column, message) of the first fault."}},
-                       [](const Piece &p) {
-                           return p.weights.size() > 0;
-                           }, [](const Piece &p) { return p.comments.text.size();
-                           }, [](const Piece &p) { return std::tuple(p.highest_place.line,
-                                                                     p.highest_place.column);
-                           }, [](const Piece &p) { return as_tuple(p.fault);
-                       });
+        [](const Piece &p) { return p.weights.size() > 0; },
+        [](const Piece &p) { return p.comments.text.size(); },
+        [](const Piece &p) { return std::tuple(p.highest_place.line, p.highest_place.column); },
+        [](const Piece &p) { return as_tuple(p.fault); });
     def(c, "query_fault(before)", [](const Piece &p, bool before) {
         return as_tuple(p.query_fault(before));
     }, "The fault if rows before have (or lack) query ids and these do not.");
 }
 
 void check_range(const QueryTable &table, Index first, Index last) {
-    if (first < 0 || last < first || last > table.size())
-        throw std::invalid_argument("no queries " + std::to_string(first) + " to "
-                                    + std::to_string(last) + " among "
-                                    + std::to_string(table.size()));
+    require(first >= 0 && last >= first && last <= table.size(), "no queries ", first, " to ",
+            last, " among ", table.size());
 }
 
 std::vector<std::int64_t> integer_ids(const QueryTable &table, Index first, Index last) {
     check_range(table, first, last);
     std::vector<std::int64_t> ids(last - first);
     for (Index q = first; q < last; ++q)
-        if (!svmlight::parse_integer(table[q], ids[q - first]))
-            throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
+        require(svmlight::parse_integer(table[q], ids[q - first]), "the id of query ", q,
+                " is no integer");
     return ids;
 }
 
@@ -176,10 +173,8 @@ void gather(Text from, Index width, Integers offsets, Integers order, std::span<
 void bind_query_table(nb::module_ &m) {
     nb::class_<QueryTable> c(m, "QueryTable", "Query ids numbered by first appearance.");
     c.def(nb::init<>());
-    def(c, "runs(piece)", [](QueryTable &table, const Piece &piece) {
-        auto runs = table.runs(piece);
-        return std::tuple(std::move(runs.numbers), std::move(runs.sizes));
-    }, "(query, rows) of rows of a piece that follow one another with one id.");
+    def(c, "runs(piece)", &QueryTable::runs,
+        "(query, rows) of rows of a piece that follow one another with one id.");
     def(c, "number(id)", [](QueryTable &table, nb::bytes id) {
         return table.number({id.c_str(), id.size()});
     }, "The number of an id; a new one gets the next.");
@@ -263,12 +258,10 @@ DocumentIndex index_of(Integers query, const Words &documents) {
 }
 
 using TrecReader = Exclusive<trec::Reader>;
-using NumberedFault = std::optional<std::pair<Index, std::string>>;
 using RowsOfDocument = std::optional<std::pair<Index, Index>>;
 
-NumberedFault read_block(TrecReader &self, Text text) {
-    const auto fault = self.use()->read(chars_of(text));
-    return fault ? NumberedFault({fault->line, fault->message}) : std::nullopt;
+std::optional<trec::Fault> read_block(TrecReader &self, Text text) {
+    return self.use()->read(chars_of(text));
 }
 
 auto take_table(TrecReader &self) {

@@ -83,7 +83,7 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
                     }
                 }
             }
-        } else throw std::invalid_argument("curves take dense rows");
+        } else refuse("curves take dense rows");
     }, x.rows);
 }
 

@@ -1,7 +1,6 @@
 #include "descent.hpp"
 
 #include "parallel.hpp"
-#include "simd.hpp"
 
 namespace linrank {
 

@@ -1,7 +1,7 @@
 // Stochastic pairwise descent: learners that take a step on one pair of rows after another.
 #pragma once
 
-#include "learner.hpp"
+#include "simd.hpp"
 #include "pair_sampler.hpp"
 
 namespace linrank {

@@ -92,7 +92,7 @@ public:
             const double of_layer = terms.pulled / d, of_lower = terms.own / d;
             const double *mean = means.of(k), *under = means.under(k);
             Real *a = rows_.a(), *b = rows_.b();
-            rows.unpack(t - first, x_.data());
+            rows.unpack(t - first, 0, storage_.n_columns, x_.data());
             for (std::size_t c = 0; c < x_.size(); ++c) {
                 const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
                 a[c] = Real(x);

@@ -58,7 +58,7 @@ double FactorDescent::weights_of(Index q, const double *factors, std::vector<dou
 }
 
 void FactorDescent::accept() {
-    if (!has_reached_) throw std::invalid_argument("there is no epoch to accept: call epoch() first");
+    require(has_reached_, "there is no epoch to accept: call epoch() first");
     has_reached_ = false;
     std::swap(accepted_, reached_);
     std::swap(accepted_weights_, weights_);

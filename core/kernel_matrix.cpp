@@ -289,9 +289,8 @@ std::vector<double> symmetric_product(const KernelFunction &f, const Rows &rows,
 }
 
 void check_columns(const Rows &a, const Rows &b) {
-    if (n_columns(a) != n_columns(b))
-        throw std::invalid_argument("rows of " + std::to_string(n_columns(a)) + " and of " +
-                                    std::to_string(n_columns(b)) + " columns have no kernel");
+    require(n_columns(a) == n_columns(b), "rows of ", n_columns(a), " and of ", n_columns(b),
+            " columns have no kernel");
 }
 
 }  // namespace

@@ -9,13 +9,10 @@ constexpr Wide full = Wide(1) << 64;  // what one slot holds
 
 void check_weights(Doubles weights) {
     for (std::size_t i = 0; i < weights.size(); ++i)
-        if (!(weights[i] >= 0.0 && std::isfinite(weights[i])))
-            throw std::invalid_argument("weight " + std::to_string(i)
-                                        + " must be finite and >= 0, got "
-                                        + std::to_string(weights[i]));
-    if (std::none_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; }))
-        throw std::invalid_argument("none of the " + std::to_string(weights.size()) +
-                                    " weights is > 0, so nothing can be drawn");
+        require(weights[i] >= 0.0 && std::isfinite(weights[i]), "weight ", i,
+                " must be finite and >= 0, got ", weights[i]);
+    require(std::ranges::any_of(weights, [](double w) { return w > 0.0; }), "none of the ",
+            weights.size(), " weights is > 0, so nothing can be drawn");
 }
 
 /// Σ w / largest with Neumaier's correction: a plain sum of 10⁷ terms could be off by 10⁻⁹.
@@ -74,18 +71,14 @@ namespace {
 // ---- checks -----------------------------------------------------------------------------------
 
 void check_range(Index first, Index n, Index n_rows, const char *what, std::size_t c) {
-    if (first >= 0 && n > 0 && first <= n_rows && n <= n_rows - first) return;
-    throw std::invalid_argument(std::string(what) + " of cell " + std::to_string(c) + " are "
-                                + std::to_string(n) + " rows from " + std::to_string(first)
-                                + ", but there are " + std::to_string(n_rows) + " rows");
+    require(first >= 0 && n > 0 && first <= n_rows && n <= n_rows - first, what, " of cell ", c,
+            " are ", n, " rows from ", first, ", but there are ", n_rows, " rows");
 }
 
 /// One more than the largest row; throws if anything is out of place.
 Index checked_n_rows(const Cells &cells) {
-    if (cells.weights.size() != cells.cells.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.cells.size())
-                                    + " cells but " + std::to_string(cells.weights.size())
-                                    + " weights");
+    require(cells.weights.size() == cells.cells.size(), "there are ", cells.cells.size(),
+            " cells but ", cells.weights.size(), " weights");
     const auto n_rows = Index(cells.rows.size());
     for (std::size_t c = 0; c < cells.cells.size(); ++c) {
         const Cell &cell = cells.cells[c];
@@ -94,8 +87,7 @@ Index checked_n_rows(const Cells &cells) {
     }
     Index largest = -1;
     for (const Index row : cells.rows) {
-        if (row < 0 || row == std::numeric_limits<Index>::max())
-            throw std::invalid_argument("there is no row " + std::to_string(row));
+        require(row >= 0 && row < INT64_MAX, "there is no row ", row);
         largest = std::max(largest, row);
     }
     return largest + 1;
@@ -234,9 +226,8 @@ std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells) {
 
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeights &row_weights) {
     const Index n_rows = checked_n_rows(cells);
-    if (row_weights.weights.size() != cells.rows.size())
-        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but "
-                                    + std::to_string(row_weights.weights.size()) + " row weights");
+    require(row_weights.weights.size() == cells.rows.size(), "there are ", cells.rows.size(),
+            " rows but ", row_weights.weights.size(), " row weights");
     return std::make_unique<WeightedCells>(cells, row_weights, n_rows);
 }
 

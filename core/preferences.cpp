@@ -142,7 +142,7 @@ public:
     /// total += row i of Λ X = Σ h (x_i - x_other), for the last row found.
     void add(double *total) const { range().add(factors_.data(), total); }
     /// out = x_i.
-    void unpack(double *out) const { range().unpack(0, out); }
+    void unpack(double *out) const { range().unpack(0, 0, storage_.n_columns, out); }
     /// All the rows of the combination.
     Integers rows() const { return rows_; }
 

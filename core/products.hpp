@@ -87,9 +87,6 @@ struct RowRange<DenseRows<Value>> {
     void add_cached(const double *a, Value *total) const {
         simd().of<Value>().add_cached(block, a, total);
     }
-    /// out = row t, in full.
-    template <class T>
-    void unpack(Index t, T *out) const { unpack(t, 0, block.n_columns, out); }
     /// out = columns [begin, end) of row t.
     template <class T>
     void unpack(Index t, Index begin, Index end, T *out) const {
@@ -124,8 +121,6 @@ struct RowRange<CsrRows<Value>> {
     }
     // Sparse rows gain nothing from narrow sums.
     void add_cached(const double *a, double *total) const { add(a, total); }
-    template <class T>
-    void unpack(Index t, T *out) const { unpack(t, 0, rows.n_columns, out); }
     template <class T>
     void unpack(Index t, Index begin, Index end, T *out) const {
         std::fill(out, out + (end - begin), T(0));

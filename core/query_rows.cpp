@@ -24,8 +24,8 @@ void QueryRows::renumber(const CsrRows<Value> &rows) {
             for_each_entry(rows, row_at(order_, t), [&](Index column, Value) {
                 std::int32_t &known = number[column];
                 if (known < 0) {
-                    if (columns_.size() - begin > std::size_t(INT32_MAX))
-                        throw std::invalid_argument("a query has entries in more than 2^31 columns");
+                    require(columns_.size() - begin <= INT32_MAX,
+                            "a query has entries in more than 2^31 columns");
                     known = std::int32_t(columns_.size() - begin);
                     columns_.push_back(column);
                 }

@@ -4,21 +4,12 @@ namespace linrank {
 
 namespace {
 
-/// Elements added one by one to an array of known capacity; what is not used is never touched.
+/// Makes room for elements behind the last, to be written by the caller.
 template <class T>
-struct Filled {
-    explicit Filled(std::size_t capacity) : array(capacity) {}
-    PageArray<T> array;
-    std::size_t n = 0;
-
-    void add(const T &element) { array[n++] = element; }
-    /// The next elements, to be written by the caller.
-    std::span<T> extend(std::size_t more) {
-        n += more;
-        return {array.data() + n - more, more};
-    }
-    std::span<const T> view() const { return {array.data(), n}; }
-};
+std::span<T> extend(std::vector<T> &elements, Index more) {
+    elements.resize(elements.size() + more);
+    return std::span(elements).last(more);
+}
 
 /// Writes the positions of query q to `out` in the order of their levels, within a level as they
 /// came; returns where each level starts, and the end.
@@ -30,13 +21,9 @@ std::vector<Index> sort_by_level(const Queries &queries, Index q, std::span<Inde
 }
 
 /// Positions become rows; one more than the largest.
-Index to_rows(const Queries &queries, Filled<Index> &positions) {
-    Index n_rows = 0;
-    for (std::size_t t = 0; t < positions.n; ++t) {
-        positions.array[t] = queries.row(positions.array[t]);
-        n_rows = std::max(n_rows, positions.array[t] + 1);
-    }
-    return n_rows;
+Index to_rows(const Queries &queries, std::vector<Index> &positions) {
+    for (Index &position : positions) position = queries.row(position);
+    return positions.empty() ? 0 : std::ranges::max(positions) + 1;
 }
 
 std::size_t total_levels(const Queries &queries) {
@@ -57,25 +44,26 @@ struct PendingPair {
 
 class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPair> {
   public:
-    explicit QueryLevelSampler(const Queries &queries)
-        : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
+    explicit QueryLevelSampler(const Queries &queries) {
+        rows_.reserve(queries.levels.size());
+        starts_.reserve(total_levels(queries) + queries.n_levels.size());
         std::vector<double> weights;
         for (Index q = 0; q < queries.n_queries(); ++q) {
             if (!takes_part(queries, q)) continue;
-            const auto first = Index(rows_.n);
+            const Index first = std::ssize(rows_);
             const std::vector<Index> starts = sort_by_level(queries, q,
-                                                            rows_.extend(queries.length(q)));
-            if (std::ranges::adjacent_find(starts) != starts.end())
-                throw std::invalid_argument("a level has no rows to draw from");
+                                                            extend(rows_, queries.length(q)));
+            require(std::ranges::adjacent_find(starts) == starts.end(),
+                    "a level has no rows to draw from");
             weights.push_back(queries.c(q));
-            queries_.push_back({starts_.n, std::uint64_t(queries.n_levels[q])});
-            for (const Index start : starts) starts_.add(first + start);
+            queries_.push_back({starts_.size(), std::uint64_t(queries.n_levels[q])});
+            for (const Index start : starts) starts_.push_back(first + start);
         }
         table_ = alias_slots(weights);
         n_rows_ = to_rows(queries, rows_);
     }
 
-    Index row(std::uint64_t place) const { return rows_.array[place]; }
+    Index row(std::uint64_t place) const { return rows_[place]; }
     void find_places(Random &random, std::span<PendingPair> pending) const {
         for (PendingPair &pair : pending) {
             pair.query = AliasDraw::from(random.next(), table_.size());
@@ -86,14 +74,14 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
         }
         for (PendingPair &pair : pending) {
             choose_levels(pair);
-            __builtin_prefetch(&starts_.array[pair.high]);
-            __builtin_prefetch(&starts_.array[pair.low]);
+            __builtin_prefetch(&starts_[pair.high]);
+            __builtin_prefetch(&starts_[pair.low]);
         }
         for (PendingPair &pair : pending) {
             pair.winner = place(pair.high, pair.winner);
             pair.loser = place(pair.low, pair.loser);
-            __builtin_prefetch(&rows_.array[pair.winner]);
-            __builtin_prefetch(&rows_.array[pair.loser]);
+            __builtin_prefetch(&rows_[pair.winner]);
+            __builtin_prefetch(&rows_[pair.loser]);
         }
     }
 
@@ -115,47 +103,46 @@ class QueryLevelSampler final : public BlockSampler<QueryLevelSampler, PendingPa
     }
 
     std::uint64_t place(std::uint64_t level, std::uint64_t bits) const {
-        const Index *start = &starts_.array[level];
+        const Index *start = &starts_[level];
         return std::uint64_t(start[0]) + scaled(bits, std::uint64_t(start[1] - start[0]));
     }
 
     PageArray<AliasSlot> table_;
     std::vector<Query> queries_;
-    Filled<Index> rows_, starts_;
+    std::vector<Index> rows_, starts_;
 };
 
 // ---- without an index -------------------------------------------------------------------------
 
 class RejectionSampler final : public PairSampler {
   public:
-    explicit RejectionSampler(const Queries &queries)
-        : places_(queries.levels.size()), rows_(queries.levels.size()) {
-        if (queries.n_levels.size() > std::numeric_limits<std::uint32_t>::max())
-            throw std::invalid_argument("sampling by rejection knows at most 2^32 - 1 queries");
+    explicit RejectionSampler(const Queries &queries) {
+        places_.reserve(queries.levels.size());
+        rows_.reserve(queries.levels.size());
+        require(queries.n_levels.size() <= UINT32_MAX,
+                "sampling by rejection knows at most 2^32 - 1 queries");
         bool has_pairs = false;
         for (Index q = 0; q < queries.n_queries(); ++q) {
             if (!(queries.c(q) > 0.0)) continue;
             for (Index t = queries.begin(q); t < queries.begin(q + 1); ++t) {
-                places_.add({std::uint32_t(q), queries.levels[t]});
-                rows_.add(t);
+                places_.push_back({std::uint32_t(q), queries.levels[t]});
+                rows_.push_back(t);
                 has_pairs |= queries.levels[t] != queries.levels[queries.begin(q)];
             }
         }
-        if (!has_pairs)
-            throw std::invalid_argument("no query has two levels, so no draw would be accepted");
+        require(has_pairs, "no query has two levels, so no draw would be accepted");
         n_rows_ = to_rows(queries, rows_);
     }
 
     void draw(Random &random, std::span<RowPair> out) const override {
-        const PageArray<Place> &places = places_.array;
         for (RowPair &pair : out) {
             std::uint64_t a, b;
             do {
-                a = scaled(random.next(), places_.n);
-                b = scaled(random.next(), places_.n);
-            } while (places[a].query != places[b].query || places[a].level == places[b].level);
-            if (places[a].level < places[b].level) std::swap(a, b);
-            pair = {rows_.array[a], rows_.array[b]};
+                a = scaled(random.next(), places_.size());
+                b = scaled(random.next(), places_.size());
+            } while (places_[a].query != places_[b].query || places_[a].level == places_[b].level);
+            if (places_[a].level < places_[b].level) std::swap(a, b);
+            pair = {rows_[a], rows_[b]};
         }
     }
     Index n_rows() const override { return n_rows_; }
@@ -165,8 +152,8 @@ class RejectionSampler final : public PairSampler {
         std::uint32_t query;
         std::int32_t level;
     };
-    Filled<Place> places_;
-    Filled<Index> rows_;
+    std::vector<Place> places_;
+    std::vector<Index> rows_;
     Index n_rows_;
 };
 
@@ -178,23 +165,22 @@ std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
     // level.
     const bool is_weighted = !queries.row_weight.empty();
     const std::size_t n_rows = (is_weighted ? 2 : 1) * queries.levels.size();
-    Filled<Index> rows(n_rows);
-    Filled<double> weights(is_weighted ? n_rows : 0), cell_weights(total_levels(queries));
-    Filled<Cell> cells(cell_weights.array.size());
-    std::vector<Index> restarts;
+    std::vector<Index> rows, restarts;
+    std::vector<double> weights, cell_weights;
+    std::vector<Cell> cells;
+    rows.reserve(n_rows);
+    weights.reserve(is_weighted ? n_rows : 0);
+    cell_weights.reserve(total_levels(queries));
+    cells.reserve(total_levels(queries));
     for (Index q = 0; q < queries.n_queries(); ++q) {
         if (!takes_part(queries, q)) continue;
-        const Index losers = Index(rows.n), winners = is_weighted ? losers + queries.length(q)
-            : losers;
-        const std::span<Index> sorted = rows.extend(queries.length(q));
-        const std::vector<Index> starts = sort_by_level(queries, q, sorted);
+        const Index n = queries.length(q), losers = std::ssize(rows);
+        const Index winners = is_weighted ? losers + n : losers;
+        const std::vector<Index> starts = sort_by_level(queries, q, extend(rows, n));
         if (is_weighted) {
-            const std::span<double> u = weights.extend(sorted.size());
-            std::ranges::transform(sorted, u.begin(), [&](Index t) {
-                return queries.row_weight[t];
-            });
-            std::ranges::copy(sorted, rows.extend(sorted.size()).begin());
-            std::ranges::copy(u, weights.extend(u.size()).begin());
+            std::copy_n(rows.begin() + losers, n, extend(rows, n).begin());
+            for (Index t = losers; t < std::ssize(rows); ++t)
+                weights.push_back(queries.row_weight[rows[t]]);
             restarts.push_back(losers);
         }
         double below = 0.0;  // Σ u of the levels so far
@@ -202,7 +188,7 @@ std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
             const Cell cell{winners + starts[r], starts[r + 1] - starts[r], losers, starts[r]};
             double here = double(cell.n_winners);
             if (is_weighted) {
-                const double *u = weights.array.data() + cell.winner_first;
+                const double *u = weights.data() + cell.winner_first;
                 here = std::accumulate(u, u + cell.n_winners, 0.0);
                 restarts.push_back(cell.winner_first);
             }
@@ -210,14 +196,13 @@ std::unique_ptr<PairSampler> make_level_sampler(const Queries &queries) {
             below += here;
             // Levels that no row is in make no cell, nor do weights that vanish.
             if (cell.n_winners == 0 || cell.n_losers == 0 || !(weight > 0.0)) continue;
-            cells.add(cell);
-            cell_weights.add(weight);
+            cells.push_back(cell);
+            cell_weights.push_back(weight);
         }
     }
     to_rows(queries, rows);
-    const Cells all{rows.view(), cells.view(), cell_weights.view()};
-    return is_weighted ? make_cell_sampler(all, {weights.view(), restarts})
-        : make_cell_sampler(all);
+    const Cells all{rows, cells, cell_weights};
+    return is_weighted ? make_cell_sampler(all, {weights, restarts}) : make_cell_sampler(all);
 }
 
 std::unique_ptr<PairSampler> make_query_level_sampler(const Queries &queries) {

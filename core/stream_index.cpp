@@ -200,7 +200,7 @@ std::vector<Index> StreamIndex::compact() {
 
 StreamIndex::State StreamIndex::state() {
     check_whole();
-    State out{.sizes = sizes_, .labels = labels_, .n_forgotten = n_forgotten_};
+    State out{.labels = labels_, .sizes = sizes_, .n_forgotten = n_forgotten_};
     for (const Query *query : query_) out.ids.push_back(query->id);
     for (const Query &query : queries_) out.recency.push_back(query.id);
     return out;
@@ -209,8 +209,8 @@ StreamIndex::State StreamIndex::state() {
 void StreamIndex::restore(const State &state) {
     add(state.ids, state.labels, state.sizes);
     touch(state.recency);
-    if (n_forgotten_ != 0 || n_queries() != std::ssize(state.recency))
-        throw std::invalid_argument("the rows and queries of the buffer do not fit together");
+    require(n_forgotten_ == 0 && n_queries() == std::ssize(state.recency),
+            "the rows and queries of the buffer do not fit together");
     n_forgotten_ = state.n_forgotten;
 }
 

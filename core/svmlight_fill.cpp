@@ -14,7 +14,7 @@ namespace {
 template <class Value>
 Entries<Value> take_entries(Piece &piece) {
     auto *entries = std::get_if<Entries<Value>>(&piece.entries);
-    if (entries == nullptr) throw std::invalid_argument("a piece has values of another type");
+    require(entries != nullptr, "a piece has values of another type");
     return std::exchange(*entries, {});  // its width, too: what is left has no entries
 }
 

@@ -70,11 +70,10 @@ void put_entries(Text &text, const AnyRows &x, const Lines &lines, Index i) {
 
 template <class AnyRows>
 void put_line(Text &text, const AnyRows &x, const Lines &lines, Index i) {
-    const auto at = std::size_t(i);
-    text.put_number(lines.labels[at]);
+    text.put_number(lines.labels[i]);
     if (!lines.weights.empty()) {
         text.put(':');
-        text.put_number(lines.weights[at]);
+        text.put_number(lines.weights[i]);
     }
     if (lines.ids.size() > 0) {
         text.put(" qid:");
@@ -88,25 +87,22 @@ void put_line(Text &text, const AnyRows &x, const Lines &lines, Index i) {
     text.put('\n');
 }
 
-template <class AnyRows>
-std::vector<std::uint8_t> write(const AnyRows &x, const Lines &lines, int n_threads) {
-    const Index n_tasks = x.n_rows ? 1 + (n_entries(x) + x.n_rows) / task_entries : 0;
-    std::vector<Text> parts(n_tasks);
-    for_parts(x.n_rows, n_tasks, n_threads, [&](Index task, Index first, Index last) {
-        for (Index i = first; i < last; ++i) put_line(parts[task], x, lines, i);
-    });
+}  // namespace
+
+std::vector<std::uint8_t> text_of(const Lines &lines, int n_threads) {
+    const Index n = n_rows(lines.rows);
+    std::vector<Text> parts(n ? 1 + (n_entries(lines.rows) + n) / task_entries : 0);
+    std::visit([&](const auto &x) {
+        for_parts(n, std::ssize(parts), n_threads, [&](Index task, Index first, Index last) {
+            for (Index i = first; i < last; ++i) put_line(parts[task], x, lines, i);
+        });
+    }, lines.rows);
     std::size_t size = 0;
     for (const Text &part : parts) size += part.bytes.size();
     std::vector<std::uint8_t> whole;
     whole.reserve(size);
     for (const Text &part : parts) whole.insert(whole.end(), part.bytes.begin(), part.bytes.end());
     return whole;
-}
-
-}  // namespace
-
-std::vector<std::uint8_t> text_of(const Lines &lines, int n_threads) {
-    return std::visit([&](const auto &x) { return write(x, lines, n_threads); }, lines.rows);
 }
 
 }  // namespace linrank::svmlight

@@ -11,9 +11,7 @@ struct Words {
     Integers offsets;
 
     std::string_view operator[](Index i) const {
-        const auto at = std::size_t(i);
-        const auto begin = std::size_t(offsets[at]);
-        return {text.data() + begin, std::size_t(offsets[at + 1]) - begin};
+        return {text.data() + offsets[i], std::size_t(offsets[i + 1] - offsets[i])};
     }
     Index size() const { return Index(offsets.size()) - 1; }
 };

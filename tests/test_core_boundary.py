@@ -372,7 +372,7 @@ REFUSED = [
     ),
     (
         MemoryError,
-        lambda: _core.preference_hessian_matrix(no_rows(2**32), None, points_of_nothing()[1], 1),
+        lambda: _core.hessian_matrix(no_rows(2**32), None, points_of_nothing()[1], 1),
     ),
     (MemoryError, lambda: descent(rows=_core.csr_rows(EMPTY, i32(), i64(*[0] * 5), 2**46))),
     # Queries and levels.

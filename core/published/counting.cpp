@@ -1,8 +1,6 @@
-#include "counting.hpp"
 
 #include "../fenwick.hpp"
-#include "../pair_sweep.hpp"
-#include "../queries.hpp"
+#include "point.hpp"
 #include "search_tree.hpp"
 
 namespace linrank::published {
@@ -262,7 +260,7 @@ Count counting(std::string_view name) {
     }};
     for (const auto &[known, way] : ways)
         if (known == name) return way;
-    throw std::invalid_argument("unknown way of counting '" + std::string(name) + "'");
+    refuse("unknown way of counting '", name, "'");
 }
 
 }  // namespace linrank::published
