@@ -266,7 +266,8 @@ auto with_arrays(const F &function, R (*)(Args...)) {
 template <class Given>
 auto argument(const char *name) {
     using Plain = std::decay_t<Given>;
-    if constexpr (requires { typename Plain::Scalar; }) return nb::arg(name).noconvert();
+    if constexpr (requires { typename Plain::Scalar; } || requires { typename Plain::first_type; })
+        return nb::arg(name).noconvert();
     else if constexpr (requires(Plain value) { value.has_value(); })
         return nb::arg(name).noconvert().none();
     else if constexpr (std::is_pointer_v<Plain>) return nb::arg(name).none();
@@ -336,17 +337,13 @@ class Exclusive {
 };
 
 /// A method as one of an object that one call at a time may use.
-template <class T, class R, class... Args>
-auto exclusive(R (T::*method)(Args...)) {
-    return [method](Exclusive<T> &self, Args... args) -> std::decay_t<R> {
-        return ((*self.use()).*method)(std::forward<Args>(args)...);
-    };
-}
-template <class T, class R, class... Args>
-auto exclusive(R (T::*method)(Args...) const) {
-    return [method](Exclusive<T> &self, Args... args) -> std::decay_t<R> {
-        return ((*self.use()).*method)(std::forward<Args>(args)...);
-    };
+template <class Method>
+auto exclusive(Method method) {
+    return [method]<class T, class R, class... Args>(R (*)(T &, Args...)) {
+        return [method](Exclusive<std::remove_const_t<T>> &self, Args... args) -> std::decay_t<R> {
+            return std::invoke(method, *self.use(), std::forward<Args>(args)...);
+        };
+    }(typename Signature<Method>::Type());
 }
 
 // ---- properties -------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 #include "arrays.hpp"
 #include "curves.hpp"
 #include "kernel_matrix.hpp"
-#include "symmetric.hpp"
 
 template <>
 inline constexpr Choices<KernelKind> choices<KernelKind>{"kernel", {

@@ -1,7 +1,6 @@
 // Matrices, checked once; their columns, scanned, scaled and gathered from tables; queries and
 // levels.
 #include "arrays.hpp"
-#include "checksum.hpp"
 #include "column_scan.hpp"
 #include "interleave.hpp"
 

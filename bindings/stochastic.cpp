@@ -90,8 +90,7 @@ void bind_query_sampler(nb::module_ &m, const char *name, const char *text) {
         check_indices(or_empty(order), INT64_MAX, "order names a row that does not exist");
         queries.order = or_empty(order);
         return make(queries);
-    }), nb::arg("row_weight").noconvert() = nb::none(),
-        text);
+    }), nb::arg("row_weight").noconvert() = nb::none(), text);
 }
 
 void bind_samplers(nb::module_ &m) {
@@ -125,10 +124,9 @@ using BoundDescent = Exclusive<Descent>;
 
 /// The numbers of a learner behind its algorithm and before its updates, in the order of a state
 /// that is saved.
-constexpr double Learner::*scalars[] = {&Learner::strength, &Learner::a, &Learner::t,
-                                        &Learner::square,
-                                        &Learner::first, &Learner::K, &Learner::total,
-                                            &Learner::loss};
+constexpr double Learner::*scalars[] = {
+    &Learner::strength, &Learner::a, &Learner::t, &Learner::square, &Learner::first, &Learner::K,
+    &Learner::total, &Learner::loss};
 constexpr std::size_t n_numbers = std::size(scalars) + 2;
 
 /// A learner as numbers, for a state that is saved: exact, as counts stay below 2⁵³.
@@ -163,20 +161,15 @@ void check_n_columns(Index n_columns) {
 }
 
 /// `learners`: the numbers of one after the other.
-BoundDescent new_descent(Index n_columns, const std::vector<Vector<const double>> &learners,
-                         int average) {
+void make_descent(BoundDescent *self, Index n_columns,
+                  const std::vector<Vector<const double>> &learners, int average) {
     check_n_columns(n_columns);
     require(!learners.empty(), "there is no learner");
     require(average >= 0 && average <= 2, "unknown average ", average);
     std::vector<Learner> checked;
     for (const auto &numbers : learners)
         checked.push_back(learner_of(Parameter<Doubles>::of(numbers)));
-    return BoundDescent(Descent(n_columns, checked, Average(average)), "Descent");
-}
-
-/// The model exists.
-void check_model(const Descent &descent, Index model) {
-    require(model >= 0 && model < descent.n_models(), "there is no model ", model);
+    new (self) BoundDescent(Descent(n_columns, checked, Average(average)), "Descent");
 }
 
 /// The rows have no column that the weights lack.
@@ -211,24 +204,14 @@ void step(BoundDescent &self, const Rows &rows, Integers winners, Integers loser
     descent->step(rows, pairs, n_threads);
 }
 
-std::vector<double> model_weights(BoundDescent &self, Index model) {
-    const auto descent = self.use();
-    check_model(*descent, model);
-    return filled(std::vector<double>(descent->n_columns()), [&](auto out) {
-        descent->weights(model, out);
-    });
-}
-
 void become(BoundDescent &self, Index model, Doubles learner, Doubles w) {
     const auto descent = self.use();
-    check_model(*descent, model);
     require_length(w, descent->n_columns(), "w");
     descent->become(model, learner_of(learner), w);
 }
 
 auto kept(BoundDescent &self, Index model) {
     const auto descent = self.use();
-    check_model(*descent, model);
     Descent::Vectors vectors = descent->vectors(model);
     return std::tuple(numbers_of(descent->learner(model)), std::move(vectors.v),
                       std::move(vectors.z));
@@ -237,7 +220,6 @@ auto kept(BoundDescent &self, Index model) {
 void restore(BoundDescent &self, Index model, Doubles learner, std::vector<double> v,
              std::vector<double> z) {
     const auto descent = self.use();
-    check_model(*descent, model);
     require_length(v, descent->n_columns(), "v");
     require_length(z, descent->average() == Average::none ? 0 : descent->n_columns(), "z");
     descent->restore(model, learner_of(learner), {std::move(v), std::move(z)});
@@ -245,11 +227,7 @@ void restore(BoundDescent &self, Index model, Doubles learner, std::vector<doubl
 
 void bind_descent(nb::module_ &m) {
     nb::class_<BoundDescent> c(m, "Descent", "Models that learn from one stream of pairs.");
-    def(c, "__init__(n_columns, learners, average)",
-        [](BoundDescent *self, Index n_columns, const std::vector<Vector<const double>> &learners,
-           int average) {
-        new (self) BoundDescent(new_descent(n_columns, learners, average));
-    });
+    def(c, "__init__(n_columns, learners, average)", &make_descent);
     def_properties(c, {{"n_columns"}, {"n_models"}}, exclusive(&Descent::n_columns),
                    exclusive(&Descent::n_models));
     c.def_prop_rw("n_steps", exclusive(&Descent::n_steps), [](BoundDescent &self, Index n) {
@@ -258,7 +236,7 @@ void bind_descent(nb::module_ &m) {
     });
     def(c, "run(rows, sampler, random, n_steps)", &run, nb::arg("n_threads") = 1);
     def(c, "step(rows, winners, losers)", unlocked(&step), nb::arg("n_threads") = 1);
-    def(c, "weights(model)", unlocked(&model_weights));
+    def(c, "weights(model)", unlocked(exclusive(&Descent::weights)));
     def(c, "become(model, learner, w)", &become);
     def(c, "grow(n_columns)", [](BoundDescent &self, Index n_columns) {
         check_n_columns(n_columns);

@@ -29,6 +29,14 @@ using Doubles = std::span<const double>;
 using Integers = std::span<const Index>;
 using Levels = std::span<const std::int32_t>;
 
+/// The length of the longest of the ranges [offsets[i], offsets[i + 1]).
+inline Index longest_range(Integers offsets) {
+    Index longest = 0;
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        longest = std::max(longest, offsets[i] - offsets[i - 1]);
+    return longest;
+}
+
 /// Throws std::invalid_argument with these words and numbers, one after the other.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse(Parts... parts) {

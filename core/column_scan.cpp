@@ -1,6 +1,5 @@
 #include "column_scan.hpp"
 
-#include "checksum.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
 #include "simd.hpp"

@@ -44,11 +44,4 @@ using Narrowed = std::variant<SparseLines<float>, SparseLines<double>>;
 
 Narrowed narrow_rows(const Columns &columns, Integers features);
 
-inline Index n_rows(const Columns &columns) {
-    return std::visit([](const auto &c) { return c.n_rows; }, columns);
-}
-inline Index n_columns(const Columns &columns) {
-    return std::visit([](const auto &c) { return c.n_columns; }, columns);
-}
-
 }  // namespace linrank

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "columns.hpp"
-#include "layer_state.hpp"
+#include "layering.hpp"
 
 namespace linrank {
 

@@ -47,9 +47,8 @@ void fill_levels(const RankInput &in, Index q, RankedQuery &out) {
 /// Discounts by kind, as deep as some measure looks; logarithms are taken once, not per query.
 std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures,
                                                    Integers offsets) {
-    Index longest = 0, depth[2] = {};
-    for (std::size_t q = 1; q < offsets.size(); ++q)
-        longest = std::max(longest, offsets[q] - offsets[q - 1]);
+    const Index longest = longest_range(offsets);
+    Index depth[2] = {};
     for (const Measure &m : measures) {
         if (m.kind != Kind::ndcg && m.kind != Kind::mean_ndcg) continue;
         Index &d = depth[int(m.discount)];

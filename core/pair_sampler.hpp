@@ -142,8 +142,8 @@ class RunningSums {
         for (; longest > 1; longest -= longest / 2) {
             for (Search &search : searches) {
                 const Index half = search.n / 2;  // 0 once n is 1: nothing moves any more
-                search.base += half & -std::int64_t(search.base[half
-                                                                - (search.n > 1)] <= search.target);
+                const bool is_beyond = search.base[half - (search.n > 1)] <= search.target;
+                search.base += half & -std::int64_t(is_beyond);
                 search.n -= half;
                 __builtin_prefetch(search.base + search.n / 2);
             }

@@ -103,10 +103,11 @@ Grouping group_rows(Integers codes, Index n_queries) {
         previous = code;
     }
     std::vector<Index> order(is_identity ? 0 : codes.size());
-    std::vector<Index> offsets = counting_sort( Index(codes.size()), n_queries,
-        [&](Index i) { return codes[i]; }, [&](Index i, Index place) {
-            if (!is_identity) order[place] = i;
-        });
+    std::vector<Index> offsets = counting_sort(std::ssize(codes), n_queries, [&](Index i) {
+        return codes[i];
+    }, [&](Index i, Index place) {
+        if (!is_identity) order[place] = i;
+    });
     return {std::move(order), std::move(offsets), is_identity};
 }
 

@@ -137,7 +137,7 @@ protected:
             const double slope = unit * (m.largest + c_ * sum);
             return {unit * m.spread, unit * m.spread,
                     unit * (m.square_spread + c_ * sum * (m.n_active + sum)),
-                        m.n_active * slope * slope};
+                    m.n_active * slope * slope};
         }
         double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
         for (Index i = 0; i < n_; ++i) {

@@ -28,11 +28,14 @@ struct CsrRows {
 
 using Rows = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float>, CsrRows<double>>;
 
-inline Index n_rows(const Rows &rows) {
-    return std::visit([](const auto &r) { return r.n_rows; }, rows);
+/// Of a matrix, however it is stored.
+template <class... Storage>
+Index n_rows(const std::variant<Storage...> &matrix) {
+    return std::visit([](const auto &m) { return m.n_rows; }, matrix);
 }
-inline Index n_columns(const Rows &rows) {
-    return std::visit([](const auto &r) { return r.n_columns; }, rows);
+template <class... Storage>
+Index n_columns(const std::variant<Storage...> &matrix) {
+    return std::visit([](const auto &m) { return m.n_columns; }, matrix);
 }
 
 /// Numbers that are stored, and how many of them lie before those of row i; of a dense matrix all.

@@ -72,8 +72,8 @@ template <bool is_above, class Insert, class Visit>
 [[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, Index first,
                                                 Index last, const Insert &insert,
                                                 const Visit &visit) {
-    const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner
-        : q.from_inner;
+    const std::int32_t *outer = is_above ? q.upto : q.from;
+    const std::int32_t *inner = is_above ? q.upto_inner : q.from_inner;
     const auto reach = [&](Index &next, Index end, double sign) __attribute__((always_inline)) {
         if constexpr (is_above)
             for (; next < end; ++next) insert(next, sign);
@@ -232,10 +232,9 @@ struct Simd {
     void (*add_symmetric)(Index n_rows, Index n, const double *q, Index stride,
                           const double *u, const double *v, double *sums, double *total);
 
-    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums +=
-    // theirs.
-    void (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient,
-                      SwapSums &sums);
+    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it; returns their
+    // sums.
+    SwapSums (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient);
     // With h the curvatures of the same pairs, ω l'': out[j] += Σ h (others[j] - v); returns Σ h (v
     // - others[j]).
     double (*multiply_swaps)(PairLoss, const SwapRow &, const SwapRows &, double v,

@@ -116,10 +116,8 @@ PairCells StreamIndex::add(Integers ids, Doubles labels, Integers sizes) {
 void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells) {
     rows_.resize(query.rows.size() + fresh.size());
     // Stable: of equal labels the old come first.
-    std::ranges::merge(query.rows, fresh, rows_.begin(), {}, [&](std::int32_t row) {
-        return labels_[row];
-        }, [&](std::int32_t row) { return labels_[row];
-    });
+    const auto label = [&](std::int32_t row) { return labels_[row]; };
+    std::ranges::merge(query.rows, fresh, rows_.begin(), {}, label, label);
     if (labels_[rows_.front()] != labels_[rows_.back()])
         append_cells(query.first_new, fresh, cells);
     query.first_new = none;

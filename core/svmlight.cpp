@@ -1,8 +1,9 @@
 // The hot loop is Reader::features.
 #include "svmlight.hpp"
 
+#include <cstdio>
+
 #include "decimal.hpp"
-#include "trec.hpp"
 
 namespace linrank::svmlight {
 
@@ -79,7 +80,7 @@ std::string quote_token(const char *p) {
     std::string text = "'";
     const char *const start = p;
     do {
-        trec::append_printable(*p++, text);
+        append_printable(*p++, text);
     } while (!ends_token(*p) && p - start < longest);
     return text + (ends_token(*p) ? "'" : "...'");
 }
@@ -388,6 +389,22 @@ private:
 };
 
 }  // namespace
+
+void append_printable(char c, std::string &text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F) {
+        text += c;
+    } else {
+        char escape[5];
+        std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned>(byte));
+        text += escape;
+    }
+}
+
+void WordList::push(std::string_view word) {
+    text.insert(text.end(), word.begin(), word.end());
+    offsets.push_back(Index(text.size()));
+}
 
 std::optional<Fault> Piece::query_fault(bool before) const {
     if (query_place.line == 0 || has_query == before) return std::nullopt;

@@ -5,29 +5,7 @@
 
 namespace linrank::trec {
 
-/// Words one after the other: word i is text[offsets[i], offsets[i+1]).
-struct Words {
-    std::span<const char> text;
-    Integers offsets;
-
-    std::string_view operator[](Index i) const {
-        return {text.data() + offsets[i], std::size_t(offsets[i + 1] - offsets[i])};
-    }
-    Index size() const { return Index(offsets.size()) - 1; }
-};
-
-struct WordList {
-    std::vector<std::uint8_t> text;
-    std::vector<Index> offsets{0};
-
-    void push(std::string_view word);
-    Words view() const {
-        return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
-    }
-};
-
-/// Adds a byte for a message, what cannot be printed as \xNN.
-void append_printable(char c, std::string &text);
+using svmlight::Words, svmlight::WordList;
 
 enum class Kind { qrels, run };
 

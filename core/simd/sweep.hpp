@@ -264,7 +264,7 @@ struct Total {
 };
 
 template <PairLoss::Kind kind>
-void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
+SwapSums add_losses(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient) {
     Total value, slacks, inner, violations, curvature, all, slope, own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, Index j) {
         const Losses<V, kind> loss(pairs.slack, epsilon);
@@ -279,14 +279,8 @@ void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, doub
         curvature += weight * loss.curvature;
         if constexpr (kind == PairLoss::huber) inner += weight * at_least_zero(pairs.slack + -epsilon);
     });
-    sums.gradient -= own.sum();
-    sums.all += all.sum();
-    sums.value += value.sum();
-    sums.slope += slope.sum();
-    sums.sum_of_slacks += slacks.sum();
-    sums.inner_slacks += inner.sum();
-    sums.n_violations += violations.sum();
-    sums.total_curvature += curvature.sum();
+    return {{value.sum(), slacks.sum(), inner.sum(), violations.sum(), curvature.sum()},
+            slope.sum(), all.sum(), -own.sum()};
 }
 
 template <PairLoss::Kind kind>
@@ -317,8 +311,10 @@ auto with_kind(PairLoss loss, const Work &work) {
     return work.template operator()<PairLoss::huber>();
 }
 
-void add_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
-    with_kind(loss, [&]<PairLoss::Kind kind>() { add_losses<kind>(loss.epsilon, row, others, gradient, sums); });
+SwapSums add_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double *gradient) {
+    return with_kind(loss, [&]<PairLoss::Kind kind>() {
+        return add_losses<kind>(loss.epsilon, row, others, gradient);
+    });
 }
 
 double multiply_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double v, const double *with,

@@ -6,7 +6,6 @@
 
 #include "check.hpp"
 #include "domination.hpp"
-#include "coordinates.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
