@@ -94,11 +94,8 @@ class _Documents:
 
     def find(self, query: Array, docids: Words) -> Array:
         """The row of each document of a query, given by its number; -1 where there is none."""
-        own = self.docids
         query = np.ascontiguousarray(query)
-        return _core.find_documents(
-            self.query, own.text, own.offsets, query, docids.text, docids.offsets
-        )
+        return _core.find_documents(self.query, self.docids.core, query, docids.core)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return ``{query: {document: number}}``, as pytrec_eval, ir_measures and ranx take it."""
@@ -135,13 +132,13 @@ class _Documents:
                 raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")
             if progress is not None:
                 progress(done, text.size)
-        query, id_text, id_ends, text_of_documents, ends, values, lines, tag = reader.take()
+        query, ids_as_words, documents, values, lines, tag = reader.take()
         if len(values) == 0:
             form = "qid Q0 docid rank score tag" if cls.is_run else "qid iteration docid relevance"
             raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
-        ids = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
+        ids = np.array(Words(*ids_as_words).tolist("backslashreplace"), dtype=object)
         own = (tag.decode("utf-8", "backslashreplace"),) if cls.is_run else ()
-        columns = (query, ids, Words(text_of_documents, ends), values, text.name, lines)
+        columns = (query, ids, Words(*documents), values, text.name, lines)
         return _unique(cls(*columns, *own))
 
     @classmethod
@@ -324,7 +321,7 @@ def _write(target: Any, blocks: Iterator[str]) -> None:
 
 def _unique(table: _Table) -> _Table:
     """The table itself, if no query has a document twice."""
-    found = _core.repeated_document(table.query, table.docids.text, table.docids.offsets)
+    found = _core.repeated_document(table.query, table.docids.core)
     if found is None:
         return table
     row, earlier = found

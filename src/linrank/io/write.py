@@ -454,14 +454,9 @@ def _write_svmlight(blocks: Blocks, file: IO[bytes], n_threads: int, name: str) 
 
 
 def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
-    ids: tuple[Any, Any] = (None, None)
-    comments: tuple[Any, Any] = (None, None)
-    if data.qid is not None:
-        words = _id_words(data.qid, first_row)
-        ids = words.text, words.offsets
-    if data.comments is not None:
-        lines = as_comments(data, first_row, "SVMlight text")
-        comments = lines.text, lines.offsets
+    ids = None if data.qid is None else _id_words(data.qid, first_row).core
+    has_comments = data.comments is not None
+    comments = as_comments(data, first_row, "SVMlight text").core if has_comments else None
     place = _core.first_non_finite(data.rows.core, n_threads)
     base = data.index_base or 0
     if place is not None:
@@ -471,7 +466,7 @@ def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
             "write a table"
         )
     return _core.svmlight_text(
-        data.rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
+        data.rows.core, data.labels, data.weight, ids, comments, base, first_row == 0, n_threads
     )
 
 

@@ -325,7 +325,6 @@ class SwapLoss(CoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    kind = "swap_"
     name: ClassVar[str]
 
     def __init__(self, swaps: Swaps, n_threads: int = 1) -> None:
