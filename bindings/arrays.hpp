@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <functional>
 #include <tuple>
 
@@ -77,8 +78,7 @@ struct Parameter<T> {
     static T of(const std::string &name) {
         for (const auto &[known, choice] : choices<T>.all)
             if (known && name == known) return choice;
-        throw std::invalid_argument("there is no " + std::string(choices<T>.what) + " '" + name
-                                    + "'");
+        refuse("there is no ", choices<T>.what, " '", name, "'");
     }
 };
 
@@ -98,6 +98,46 @@ template <class T>
 struct Result {
     static T of(T &&result) { return std::move(result); }
 };
+
+/// The same member of all of them.
+template <class T, class Member>
+std::vector<Member> member_of(const std::vector<T> &all, Member T::*member) {
+    std::vector<Member> out;
+    for (const T &each : all) out.push_back(each.*member);
+    return out;
+}
+
+/// A class of Python, though a struct of the core.
+template <class T>
+inline constexpr bool is_opaque = false;
+
+/// Stands for a value of any type.
+struct Anything {
+    template <class T>
+    operator T() const;
+};
+template <class T, class... Known>
+consteval std::size_t count_members() {
+    if constexpr (requires { T{Known()..., Anything()}; })
+        return count_members<T, Known..., Anything>();
+    else return sizeof...(Known);
+}
+/// A struct of results, which Python gets as a tuple of its members, and many of them as a tuple of
+/// one array for each member.
+template <class T>
+concept Record = std::is_aggregate_v<T> && !is_opaque<T>;
+
+template <Record T>
+auto members_of(T &r) {
+    constexpr std::size_t n = count_members<T>();
+    static_assert(n >= 2 && n <= 7);
+    if constexpr (n == 2) { auto &[a, b] = r; return std::tie(a, b); }
+    else if constexpr (n == 3) { auto &[a, b, c] = r; return std::tie(a, b, c); }
+    else if constexpr (n == 4) { auto &[a, b, c, d] = r; return std::tie(a, b, c, d); }
+    else if constexpr (n == 5) { auto &[a, b, c, d, e] = r; return std::tie(a, b, c, d, e); }
+    else if constexpr (n == 6) { auto &[a, b, c, d, e, f] = r; return std::tie(a, b, c, d, e, f); }
+    else { auto &[a, b, c, d, e, f, g] = r; return std::tie(a, b, c, d, e, f, g); }
+}
 
 /// A NumPy array that owns `data`, a std::vector or a PageArray.
 template <template <class...> class Array, class T>
@@ -130,6 +170,28 @@ struct Result<std::optional<T>> {
         return result ? std::optional(Result<T>::of(std::move(*result))) : std::nullopt;
     }
 };
+template <Record T>
+struct Result<T> {
+    static auto of(T &&result) {
+        return std::apply([](auto &...each) {
+            return std::make_tuple(Result<std::decay_t<decltype(each)>>::of(std::move(each))...);
+        }, members_of(result));
+    }
+};
+template <Record T>
+struct Result<std::vector<T>> {
+    static auto of(std::vector<T> &&all) {
+        return [&]<class... Member>(std::tuple<Member &...> *) {
+            std::tuple<std::vector<Member>...> arrays;
+            for (T &one : all)
+                std::apply([&](auto &...array) {
+                    std::apply([&](auto &...each) { (array.push_back(each), ...); },
+                               members_of(one));
+                }, arrays);
+            return Result<decltype(arrays)>::of(std::move(arrays));
+        }(static_cast<decltype(members_of(all[0])) *>(nullptr));
+    }
+};
 template <class... T>
 struct Result<std::variant<std::vector<T>...>> {  // of the type of a matrix
     static nb::object of(std::variant<std::vector<T>...> &&result) {
@@ -142,16 +204,6 @@ template <class Array, class Fill>
 Array filled(Array out, const Fill &fill) {
     fill(std::span(out.data(), out.size()));
     return out;
-}
-
-/// One array per member, of that member of all elements.
-template <class T, class... Member>
-std::tuple<std::vector<Member>...> member_arrays(const std::vector<T> &all, Member T::*...members) {
-    std::tuple<std::vector<Member>...> arrays;
-    std::apply([&](auto &...array) {
-        for (const T &element : all) (array.push_back(element.*members), ...);
-    }, arrays);
-    return arrays;
 }
 
 /// A read-only NumPy view of an array of `owner`, which it keeps alive.
@@ -214,7 +266,8 @@ auto with_arrays(const F &function, R (*)(Args...)) {
 template <class Given>
 auto argument(const char *name) {
     using Plain = std::decay_t<Given>;
-    if constexpr (requires { typename Plain::Scalar; }) return nb::arg(name).noconvert();
+    if constexpr (requires { typename Plain::Scalar; } || requires { typename Plain::first_type; })
+        return nb::arg(name).noconvert();
     else if constexpr (requires(Plain value) { value.has_value(); })
         return nb::arg(name).noconvert().none();
     else if constexpr (std::is_pointer_v<Plain>) return nb::arg(name).none();
@@ -248,6 +301,49 @@ template <class Scope, class F, class... Extra>
 void def(Scope &scope, const std::string &signature, const Unlocked<F> &function,
          const Extra &...extra) {
     def<true>(scope, signature, function.function, extra...);
+}
+
+// ---- objects that one call at a time may use --------------------------------------------------
+
+/// A T, and whether a call is at work on it.
+///
+/// Calls that let go of the GIL could meet others in the same object: where one of them moves its
+/// arrays, the other would write to memory that is free. The second one is refused instead; to wait
+/// for the first would hide that the result depends on which of them came first.
+template <class T>
+class Exclusive {
+  public:
+    /// `name` is what messages call it.
+    Exclusive(T &&object, const char *name) : object_(std::move(object)), name_(name) {}
+    Exclusive(Exclusive &&other) : object_(std::move(other.object_)), name_(other.name_) {}
+
+    /// Ends the use of an object.
+    struct Release {
+        std::atomic<bool> *in_use;
+        void operator()(T *) const { in_use->store(false, std::memory_order_release); }
+    };
+    /// The object, for as long as what is returned lives.
+    std::unique_ptr<T, Release> use() {
+        if (in_use_.exchange(true, std::memory_order_acquire))
+            throw std::runtime_error(std::string("this ") + name_ + " is in use by another thread; "
+                                     "give each thread one of its own, or a lock to all of them");
+        return {&object_, {&in_use_}};
+    }
+
+  private:
+    T object_;
+    const char *name_;
+    std::atomic<bool> in_use_{false};
+};
+
+/// A method as one of an object that one call at a time may use.
+template <class Method>
+auto exclusive(Method method) {
+    return [method]<class T, class R, class... Args>(R (*)(T &, Args...)) {
+        return [method](Exclusive<std::remove_const_t<T>> &self, Args... args) -> std::decay_t<R> {
+            return std::invoke(method, *self.use(), std::forward<Args>(args)...);
+        };
+    }(typename Signature<Method>::Type());
 }
 
 // ---- properties -------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 #include "domination.hpp"
 
 #include "coordinates.hpp"
-#include "exclusive.hpp"
 #include "points.hpp"
 
 template <>
@@ -11,6 +10,9 @@ inline constexpr Choices<Penalty> choices<Penalty>{"penalty", {
 template <>
 inline constexpr Choices<Curvature> choices<Curvature>{"curvature", {
     {"local", Curvature::local}, {"range", Curvature::range}, {"paper", Curvature::paper}}};
+
+template <>
+inline constexpr bool is_opaque<Layering> = true;
 
 namespace {
 
@@ -46,16 +48,8 @@ DominationPoint domination_point(const Layering &layering, Doubles z, int n_thre
     return DominationPoint(layering, z, n_threads);
 }
 
-PageArray<double> multiply(const DominationPoint &point, Doubles v, int n_threads) {
-    require_length(v, point.layering().n_rows(), "v");
-    return filled(PageArray<double>(v.size(), huge_pages), [&](auto out) {
-        point.multiply(v, out, n_threads);
-    });
-}
-
 double dual(const DominationPoint &point, double t, int n_threads) {
-    if (!(t >= 0.0 && t <= 1.0))
-        throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
+    require(t >= 0.0 && t <= 1.0, "t must lie in [0, 1], got ", t);
     return point.dual(t, n_threads);
 }
 
@@ -67,12 +61,10 @@ void bind_point(nb::module_ &m) {
                            &DominationPoint::value_error, &DominationPoint::slope_error,
                            &DominationPoint::gradient_error, &DominationPoint::slope);
     def_views(point, {{"gradient"}, {"rho"}}, &DominationPoint::gradient, &DominationPoint::rho);
-    def(point, "multiply(v, n_threads)", unlocked(&multiply));
+    bind_curvature(m, point);
     def(point, "dual(t, n_threads)", unlocked(&dual));
     def(m, "domination_point(layering, z, n_threads)", unlocked(&domination_point),
         nb::keep_alive<0, 1>());
-    bind_hessian<DominationPoint>(m, "domination_hessian_matrix", "domination_hessian_diagonal",
-                                  "The diagonal of H.");
 }
 
 // ---- columns ----------------------------------------------------------------------------------
@@ -95,7 +87,7 @@ nb::object take(const Columns &columns, std::vector<Index> features) {
     Narrowed narrowed = run_unlocked([&] { return narrow_rows(columns, features); });
     return std::visit([](auto &rows) -> nb::object {
         if (rows.offsets.empty()) return nb::cast(to_numpy(std::move(rows.values)));
-        return nb::make_tuple(to_numpy(std::move(rows.values)), to_numpy(std::move(rows.columns)),
+        return nb::make_tuple(to_numpy(std::move(rows.values)), to_numpy(std::move(rows.indices)),
                               to_numpy(std::move(rows.offsets)));
     }, narrowed);
 }
@@ -121,25 +113,21 @@ BoundCoordinates coordinates(const Columns &columns, const Layering &layering,
                             "Coordinates");
 }
 
-auto sweep(BoundCoordinates &self, std::span<double> w, std::vector<Index> features,
-           Penalty penalty, double alpha, Curvature curvature) {
+Sweep sweep(BoundCoordinates &self, std::span<double> w, std::vector<Index> features,
+            Penalty penalty, double alpha, Curvature curvature) {
     const auto state = self.use();
     require_length(w, state->n_features(), "w");
     check_features(features, state->n_features());
     check_alpha(alpha);
-    const Sweep done = state->sweep(w, features, penalty, alpha, curvature);
-    return std::tuple(done.decrease, done.n_moved);
+    return state->sweep(w, features, penalty, alpha, curvature);
 }
 
-auto measure(BoundCoordinates &self, std::vector<Index> features, Curvature curvature,
-             int n_threads) {
+std::vector<CoordinateBound> measure(BoundCoordinates &self, std::vector<Index> features,
+                                     Curvature curvature, int n_threads) {
     const auto state = self.use();
     // Threads fill in what is known of a column: no two may have the same one.
     check_increasing(features, state->n_features());
-    std::vector<CoordinateBound> found(features.size());
-    state->measure(features, curvature, found, n_threads);
-    return member_arrays(found, &CoordinateBound::gradient, &CoordinateBound::hessian,
-                         &CoordinateBound::bound, &CoordinateBound::range);
+    return state->measure(features, curvature, n_threads);
 }
 
 void restart(BoundCoordinates &self, Doubles w) {
@@ -158,7 +146,8 @@ auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles 
     for (std::size_t i = 0; i < w.size(); ++i)
         steps.push_back(CoordinateStep({gradient[i], hessian[i], bound[i], range[i]}, w[i], penalty,
                                        alpha));
-    return member_arrays(steps, &CoordinateStep::step, &CoordinateStep::decrease);
+    return std::tuple(member_of(steps, &CoordinateStep::step),
+                      member_of(steps, &CoordinateStep::decrease));
 }
 
 std::vector<double> minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alpha,

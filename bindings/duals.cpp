@@ -1,5 +1,4 @@
 // Dual variables of pairs: of low rank, and one rectangle a query.
-#include "exclusive.hpp"
 #include "factor_descent.hpp"
 #include "points.hpp"
 #include "published/factor_pairs.hpp"
@@ -12,6 +11,7 @@ template <>
 inline constexpr Choices<published::PairWork> choices<published::PairWork>{"work", {
     {"by_pair", published::PairWork::by_pair}, {"by_row", published::PairWork::by_row}}};
 
+
 namespace {
 
 // ---- low rank ---------------------------------------------------------------------------------
@@ -22,8 +22,7 @@ using BoundFactors = Exclusive<FactorDescent>;
 void check_distinct(Order order, Index n_rows) {
     std::vector<bool> is_known(order.empty() ? 0 : n_rows, false);
     for (const Index row : order) {
-        if (is_known[row]) throw std::invalid_argument("order names row " + std::to_string(row)
-                                                       + " twice");
+        require(!is_known[row], "order names row ", row, " twice");
         is_known[row] = true;
     }
 }
@@ -41,9 +40,8 @@ BoundFactors factor_descent(const Rows &rows, OptionalOrder order, Integers offs
     if (scale) check_finite(*scale, "a scale");
     require_length(bound, x.n, "bound");
     check_weights(bound, "a bound");
-    if (n_factors < 1 || n_factors > INT32_MAX)
-        throw std::invalid_argument("n_factors must lie in [1, 2^31), got "
-                                    + std::to_string(n_factors));
+    require(n_factors >= 1 && n_factors <= INT32_MAX, "n_factors must lie in [1, 2^31), got ",
+            n_factors);
     require(x.n <= INT64_MAX / n_factors, "there are too many rows for n_factors");
     require_length(factors, x.n * n_factors, "factors");
     check_finite(factors, "a factor");
@@ -134,11 +132,7 @@ void bind_rectangles(nb::module_ &m) {
                   {"first_column"}, {"offsets", "Where each rectangle begins, and the end."}},
                   &Rectangles::upper, &Rectangles::lower, &Rectangles::n_pairs,
                   &Rectangles::first_row, &Rectangles::first_column, &Rectangles::offsets);
-    def(c, "loss(z, y, rho, n_threads)",
-        unlocked([](const Rectangles &at, Doubles z, Doubles y, Doubles rho, int n_threads) {
-        ProximalLoss loss = at.loss(z, y, rho, n_threads);
-        return std::tuple(loss.value, loss.curvature, std::move(loss.gradient));
-    }),
+    def(c, "loss(z, y, rho, n_threads)", unlocked(&Rectangles::loss),
         "(value, curvature, gradient by position) of the loss that is a maximum over alpha.");
     def(c, "curvature(z, y, rho, v, n_threads)", unlocked(&Rectangles::curvature));
     def(c, "point(z, y, rho, alpha, n_threads)", unlocked(&Rectangles::point),
@@ -153,13 +147,7 @@ void bind_rectangles(nb::module_ &m) {
                     std::span<double> y) {
         return at.settle(rectangle, s, {a_of_m, a_of_s, y_of_m, y_of_s}, a, y);
     }));
-    def(c, "sums(z, alpha, a, y, rho, n_threads)",
-        unlocked([](const Rectangles &at, Doubles z, Doubles alpha, Doubles a, Doubles y,
-                    Doubles rho, int n_threads) {
-        return member_arrays(at.sums(z, alpha, a, y, rho, n_threads), &CoupledSums::sum,
-                             &CoupledSums::distance, &CoupledSums::slope, &CoupledSums::square,
-                             &CoupledSums::lowest, &CoupledSums::residual);
-    }));
+    def(c, "sums(z, alpha, a, y, rho, n_threads)", unlocked(&Rectangles::sums));
     def(m, "rectangles(offsets, levels, n_levels, chosen, row_weight, query_weight, C)",
         &rectangles);
 }

@@ -1,52 +1,50 @@
 // Metrics and ranks.
 #include "arrays.hpp"
-#include "concordance.hpp"
 #include "metrics.hpp"
 
 template <>
 inline constexpr Choices<Ties> choices<Ties>{"rule for ties", {
     {"stable", Ties::stable}, {"average", Ties::average}, {"pessimistic", Ties::pessimistic},
-        {"docid", Ties::docid}}};
+    {"docid", Ties::docid}}};
 template <>
-inline constexpr Choices<Gain> choices<Gain>{"gain", {{"exponential", Gain::exponential},
-                                                      {"linear", Gain::linear}}};
+inline constexpr Choices<Gain> choices<Gain>{"gain", {
+    {"exponential", Gain::exponential}, {"linear", Gain::linear}}};
 template <>
 inline constexpr Choices<Discount> choices<Discount>{"discount", {
     {"standard", Discount::standard}, {"letor", Discount::letor}}};
 template <>
 inline constexpr Choices<Kind> choices<Kind>{"measure", {
-    {"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg},
-        {"average_precision", Kind::average_precision},
-    {"precision", Kind::precision}, {"recall", Kind::recall},
-        {"reciprocal_rank", Kind::reciprocal_rank},
-    {"err", Kind::err}, {"auc", Kind::auc}, {"rbp", Kind::rbp}, {"success", Kind::success},
-    {"kendall_tau", Kind::kendall_tau}}};
+    {"ndcg", Kind::ndcg}, {"mean_ndcg", Kind::mean_ndcg}, {"precision", Kind::precision},
+    {"average_precision", Kind::average_precision}, {"recall", Kind::recall}, {"err", Kind::err},
+    {"reciprocal_rank", Kind::reciprocal_rank}, {"auc", Kind::auc}, {"rbp", Kind::rbp},
+    {"success", Kind::success}, {"kendall_tau", Kind::kendall_tau}}};
+
 
 namespace {
 
-auto concordance(Integers offsets, Levels levels, std::vector<double> scores, Doubles weight) {
+Concordance concordance(Integers offsets, Levels levels, std::vector<double> scores, Doubles weight) {
     check_offsets(offsets, levels.size());
     require_lengths(std::ssize(levels), {"scores", "weight"}, scores, weight);
     check_not_nan(scores, "a score");
     check_indices(levels, std::ssize(levels), "a level is out of range");
-    const Concordance found = weighted_concordance({offsets, levels, {}, weight}, scores);
-    return std::tuple(found.right, found.wrong, found.tied);
+    return weighted_concordance({offsets, levels, {}, weight}, scores);
 }
 
-auto censored_concordance_of(Integers offsets, std::span<const bool> event,
-                             std::vector<double> time, std::vector<double> risk, double tolerance) {
+CensoredCounts censored_concordance_of(Integers offsets, std::span<const bool> event,
+                                       std::vector<double> time, std::vector<double> risk,
+                                       double tolerance) {
     check_offsets(offsets, time.size());
     require_lengths(std::ssize(time), {"scores", "event"}, risk, event);
     check_not_nan(risk, "a score");
     check_not_nan(time, "a time");
-    const CensoredCounts counts = censored_concordance(offsets, {event, time, risk, tolerance});
-    return std::tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
+    return censored_concordance(offsets, {event, time, risk, tolerance});
 }
 
-auto evaluate(Doubles labels, std::vector<double> scores, Integers offsets, OptionalOrder order,
-              Levels levels, Levels n_levels, std::optional<Integers> docid,
-              std::optional<Integers> n_ranked, const std::vector<Measure> &measures, Ties ties,
-              bool with_pairs, bool with_rows, int n_threads) {
+MetricValues evaluate(Doubles labels, std::vector<double> scores, Integers offsets,
+                      OptionalOrder order, Levels levels, Levels n_levels,
+                      std::optional<Integers> docid, std::optional<Integers> n_ranked,
+                      const std::vector<Measure> &measures, Ties ties, bool with_pairs,
+                      bool with_rows, int n_threads) {
     RankInput input{ordered_queries(offsets, order, labels.size()), labels, scores, or_empty(docid),
                     or_empty(n_ranked)};
     input.levels = levels;
@@ -58,10 +56,7 @@ auto evaluate(Doubles labels, std::vector<double> scores, Integers offsets, Opti
     for (Index q = 0; n_ranked && q < input.n_queries(); ++q)
         require((*n_ranked)[q] >= 0 && (*n_ranked)[q] <= input.length(q),
                 "a query has more ranked rows than rows");
-    MetricValues found = evaluate_queries(input, measures, ties, {with_pairs, with_rows},
-                                          n_threads);
-    return std::tuple(std::move(found.values), std::move(found.means), std::move(found.pairs),
-                      std::move(found.rows));
+    return evaluate_queries(input, measures, ties, {with_pairs, with_rows}, n_threads);
 }
 
 std::vector<Index> ranks(std::vector<double> scores, Integers offsets, OptionalOrder order,

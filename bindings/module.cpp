@@ -16,12 +16,7 @@ NB_MODULE(_core, m) {
     m.doc() = "The C++ core of linrank.";
     // A dataset that lives until the interpreter exits is no leak, and not worth a page on stderr.
     nb::set_leak_warnings(false);
-    bind_rows(m);
-    bind_text(m);
-    bind_products(m);
-    bind_pairs(m);
-    bind_domination(m);
-    bind_duals(m);
-    bind_stochastic(m);
-    bind_metrics(m);
+    for (const auto bind : {bind_rows, bind_text, bind_products, bind_pairs, bind_domination,
+                            bind_duals, bind_stochastic, bind_metrics})
+        bind(m);
 }

@@ -13,6 +13,9 @@ inline constexpr Choices<PairLoss::Kind> choices<PairLoss::Kind>{"loss", {
     {"squared_hinge", PairLoss::squared_hinge}, {"hinge", PairLoss::hinge},
     {"huber", PairLoss::huber}}};
 
+template <>
+inline constexpr bool is_opaque<SwapProblem> = true;
+
 namespace {
 
 PairLoss pair_loss(PairLoss::Kind kind, double epsilon) {
@@ -43,12 +46,18 @@ void bind_curved(nb::module_ &m, const char *name, const char *text) {
                        {"dual_error"}, {"gradient_error"}}, &Point::inner_slacks,
                        &Point::total_curvature, &Point::value_error, &Point::slacks_error,
                        &Point::dual_error, &Point::gradient_error);
-    def(c, "multiply(v)", unlocked([](const Point &point, Doubles v, int n_threads) {
-        require_length(v, Index(point.gradient.size()), "v");
-        return filled(std::vector<double>(v.size()), [&](auto out) {
-            point.multiply(v, out, n_threads);
-        });
-    }), nb::arg("n_threads") = 1);
+    bind_curvature(m, c);
+}
+
+/// The same, and the function of this signature that makes one of a problem.
+template <class Point, class Problem>
+void bind_curved(nb::module_ &m, const char *name, const char *text, const char *signature) {
+    bind_curved<Point>(m, name, text);
+    def(m, signature, unlocked([](const Problem &problem, PairLoss::Kind loss, double epsilon,
+                                  Doubles z, int n_threads) {
+        require_length(z, problem.n_rows(), "z");
+        return Point(problem, pair_loss(loss, epsilon), z, n_threads);
+    }), nb::keep_alive<0, 1>());
 }
 
 // ---- all pairs of queries ---------------------------------------------------------------------
@@ -57,8 +66,7 @@ BoundProblem pair_problem(Integers offsets, Levels levels, Levels n_levels,
                           OptionalDoubles row_weight, OptionalDoubles query_weight,
                           OptionalDoubles gain, bool adjacent) {
     BoundProblem bound;
-    PairProblem &problem = bound.problem;
-    problem = {leveled_queries(offsets, levels, n_levels, row_weight, query_weight), {},
+    PairProblem &problem = bound.problem = {leveled_queries(offsets, levels, n_levels, row_weight, query_weight), {},
                or_empty(gain), adjacent};
     require_length(gain, problem.n_rows(), "gain");
     for (Index q = 0; q < problem.n_queries(); ++q)
@@ -97,8 +105,6 @@ void bind_queries(nb::module_ &m) {
         nb::keep_alive<0, 1>());
     def(m, "hessian_product(rows, order, point, v, n_threads)", unlocked(&hessian_product_of),
         "(H v, X v) in one pass over the rows.");
-    bind_hessian<PairPoint>(m, "hessian_matrix", "hessian_diagonal",
-                            "An estimate of the diagonal of H.");
 }
 
 // ---- pairs listed one by one ------------------------------------------------------------------
@@ -112,22 +118,13 @@ PreferenceList preference_list(Integers winners, Integers losers, OptionalDouble
     return PreferenceList(winners, losers, or_empty(weight), n_rows);
 }
 
-PreferencePoint preference_point(const PreferenceList &list, PairLoss::Kind loss, double epsilon,
-                                 Doubles z, int n_threads) {
-    require_length(z, list.n_rows(), "z");
-    return PreferencePoint(list, pair_loss(loss, epsilon), z, n_threads);
-}
-
 void bind_preferences(nb::module_ &m) {
     nb::class_<PreferenceList>(m, "PreferenceList", "Preferences by winner, loser and weight.")
         .def("__len__", &PreferenceList::n_pairs);
     def(m, "preference_list(winners, losers, weight, n_rows)", unlocked(&preference_list));
-    bind_curved<PreferencePoint>(m, "PreferencePoint",
-                                 "Loss of listed preferences at given scores.");
-    def(m, "preference_point(list, loss, epsilon, z, n_threads)", unlocked(&preference_point),
-        nb::keep_alive<0, 1>());
-    bind_hessian<PreferencePoint>(m, "preference_hessian_matrix", "preference_hessian_diagonal",
-                                  "The diagonal of H.");
+    bind_curved<PreferencePoint, PreferenceList>(
+        m, "PreferencePoint", "Loss of listed preferences at given scores.",
+        "preference_point(list, loss, epsilon, z, n_threads)");
 }
 
 // ---- pairs of a ranking -----------------------------------------------------------------------
@@ -150,24 +147,14 @@ SwapProblem swap_problem(std::vector<Index> offsets, std::vector<std::int32_t> d
     return problem;
 }
 
-SwapPoint swap_point(const SwapProblem &problem, PairLoss::Kind loss, double epsilon, Doubles z,
-                     int n_threads) {
-    require_length(z, problem.n_rows(), "z");
-    return SwapPoint(problem, pair_loss(loss, epsilon), z, n_threads);
-}
-
 void bind_swaps(nb::module_ &m) {
     nb::class_<SwapProblem>(m, "SwapProblem", "Gains and places of the rows of a ranking.");
     def(m, "swap_problem(offsets, depth, gain, first, second, factor, weight)", &swap_problem);
-    def(m, "swap_totals(problem)", unlocked([](const SwapProblem &problem) {
-        SwapTotals totals = swap_totals(problem);
-        return std::tuple(std::move(totals.weight), std::move(totals.n_pairs));
-    }), "Sum of the weights of each query, and how many of its pairs have one.");
-    bind_curved<SwapPoint>(m, "SwapPoint", "Loss of the pairs of a ranking at given scores.");
-    def(m, "swap_point(problem, loss, epsilon, z, n_threads)", unlocked(&swap_point),
-        nb::keep_alive<0, 1>());
-    bind_hessian<SwapPoint>(m, "swap_hessian_matrix", "swap_hessian_diagonal",
-                            "The diagonal of H.");
+    def(m, "swap_totals(problem)", unlocked(&swap_totals),
+        "Sum of the weights of each query, and how many of its pairs have one.");
+    bind_curved<SwapPoint, SwapProblem>(
+        m, "SwapPoint", "Loss of the pairs of a ranking at given scores.",
+        "swap_point(problem, loss, epsilon, z, n_threads)");
 }
 
 // ---- the literature ---------------------------------------------------------------------------

@@ -27,19 +27,25 @@ inline void check_published(const PairProblem &pairs) {
             "the published methods count all pairs, without gains");
 }
 
-/// H = Xᵀ∇²L X of a point, in full and its diagonal, under these names.
+/// ∇²L v at a point, and H = Xᵀ∇²L X, in full and its diagonal.
 template <class Point>
-void bind_hessian(nb::module_ &m, const char *matrix, const char *diagonal,
-                  const char *text_of_diagonal) {
-    const auto bind = [&m](const char *name, auto function, const char *text) {
-        def(m, std::string(name) + "(rows, order, point, n_threads)",
-            unlocked([function](const Rows &rows, OptionalOrder order, const Point &point,
-                                int n_threads) {
+void bind_curvature(nb::module_ &m, nb::class_<Point> &c) {
+    def(c, "multiply(v)", unlocked([](const Point &point, Doubles v, int n_threads) {
+        require_length(v, std::ssize(point.gradient), "v");
+        return filled(PageArray<double>(v.size(), huge_pages), [&](auto out) {
+            point.multiply(v, out, n_threads);
+        });
+    }), nb::arg("n_threads") = 1);
+    const auto bind = [&m](const char *signature, auto function, const char *text) {
+        def(m, signature, unlocked([function](const Rows &rows, OptionalOrder order,
+                                              const Point &point, int n_threads) {
             const Positions x = positions(rows, order);
             require_length(point.gradient, x.n, "the point");
             return function(x, point, n_threads);
         }), text);
     };
-    bind(matrix, [](auto &...of) { return hessian_matrix(of...); }, "H in full, flattened.");
-    bind(diagonal, [](auto &...of) { return hessian_diagonal(of...); }, text_of_diagonal);
+    bind("hessian_matrix(rows, order, point, n_threads)",
+         [](auto &...of) { return hessian_matrix(of...); }, "H in full, flattened.");
+    bind("hessian_diagonal(rows, order, point, n_threads)",
+         [](auto &...of) { return hessian_diagonal(of...); }, "The diagonal of H, or an estimate.");
 }

@@ -5,12 +5,14 @@
 #include "arrays.hpp"
 #include "curves.hpp"
 #include "kernel_matrix.hpp"
-#include "symmetric.hpp"
 
 template <>
 inline constexpr Choices<KernelKind> choices<KernelKind>{"kernel", {
     {"rbf", KernelKind::rbf}, {"poly", KernelKind::poly}, {"sigmoid", KernelKind::sigmoid},
     {"linear", KernelKind::linear}}};
+
+template <>
+inline constexpr bool is_opaque<KernelFunction> = true;
 
 namespace {
 
@@ -141,10 +143,8 @@ void bind_products(nb::module_ &m) {
     def(m, "scores(rows, w, order, n_threads)", unlocked(&scores), "X w, by position.");
     def(m, "gradient(rows, r, order, n_threads)", unlocked(&gradient),
         "Transposed X times r, r by position.");
-    def(m, "longest_sums(rows)", [](const Rows &rows) {
-        const LongestSums found = longest_sums(rows);
-        return std::tuple(found.score, found.slope);
-    }, "Terms of the longest sums that scores, and slopes in w, are made of.");
+    def(m, "longest_sums(rows)", &longest_sums,
+        "Terms of the longest sums that scores, and slopes in w, are made of.");
     def(m, "cholesky_factor(matrix, n)", unlocked(&cholesky_factor),
         "The factor, or None if not positive definite.");
     def(m, "cholesky_solve(factor, n, b)", unlocked(&cholesky_solve));

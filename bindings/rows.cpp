@@ -1,9 +1,9 @@
 // Matrices, checked once; their columns, scanned, scaled and gathered from tables; queries and
 // levels.
 #include "arrays.hpp"
-#include "checksum.hpp"
 #include "column_scan.hpp"
 #include "interleave.hpp"
+
 
 namespace {
 
@@ -31,8 +31,7 @@ nb::dict named_arrays(const std::vector<T> &all, const char *const (&names)[size
                       Member T::*...members) {
     nb::dict out;
     const char *const *name = names;
-    std::apply([&](auto &&...arrays) { ((out[*name++] = to_numpy(std::move(arrays))), ...); },
-               member_arrays(all, members...));
+    ((out[*name++] = to_numpy(member_of(all, members))), ...);
     return out;
 }
 
@@ -124,23 +123,11 @@ void bind_of(nb::module_ &m) {
 
 // ---- queries ----------------------------------------------------------------------------------
 
-auto factorize_ids(Integers ids) {
-    Codes found = factorize(ids);
-    return std::tuple(std::move(found.codes), std::move(found.first));
-}
-
-auto group_rows_of(Integers codes, Index n_queries) {
-    require(n_queries >= 0, "n_queries must be >= 0");
-    Grouping found = group_rows(codes, n_queries);
-    return std::tuple(std::move(found.order), std::move(found.offsets), found.is_identity);
-}
-
-auto rank_levels_of(std::vector<double> labels, Integers offsets, OptionalOrder order,
-                    int n_threads) {
+RankedLevels rank_levels_of(std::vector<double> labels, Integers offsets, OptionalOrder order,
+                            int n_threads) {
     const Queries queries = ordered_queries(offsets, order, labels.size());
     check_not_nan(labels, "a label");
-    RankedLevels found = rank_levels(labels, queries.offsets, queries.order, n_threads);
-    return std::tuple(std::move(found.levels), std::move(found.n_levels));
+    return rank_levels(labels, queries.offsets, queries.order, n_threads);
 }
 
 }  // namespace
@@ -165,9 +152,9 @@ void bind_rows(nb::module_ &m) {
         "The stored entries, each divided by the range of its column within its query.");
     def(m, "crc32c(bytes)", unlocked(&crc32c), nb::arg("before") = 0,
         "CRC-32C of the bytes, which continues that of what came before.");
-    def(m, "factorize(ids)", unlocked(&factorize_ids),
+    def(m, "factorize(ids)", unlocked(&factorize),
         "(codes, first): ids numbered by first appearance, and the row of each first appearance.");
-    def(m, "group_rows(codes, n_queries)", unlocked(&group_rows_of),
+    def(m, "group_rows(codes, n_queries)", unlocked(&group_rows),
         "(order, offsets, is_identity): a stable counting sort; order is empty if the identity.");
     def(m, "rank_levels(labels, offsets, order)", unlocked(&rank_levels_of),
         nb::arg("n_threads") = 1, "(levels, n_levels): dense ranks of the labels of each query.");

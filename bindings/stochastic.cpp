@@ -6,8 +6,8 @@
 
 #include "arrays.hpp"
 #include "descent.hpp"
-#include "exclusive.hpp"
 #include "stream_index.hpp"
+
 
 namespace {
 
@@ -90,8 +90,7 @@ void bind_query_sampler(nb::module_ &m, const char *name, const char *text) {
         check_indices(or_empty(order), INT64_MAX, "order names a row that does not exist");
         queries.order = or_empty(order);
         return make(queries);
-    }), nb::arg("row_weight").noconvert() = nb::none(),
-        text);
+    }), nb::arg("row_weight").noconvert() = nb::none(), text);
 }
 
 void bind_samplers(nb::module_ &m) {
@@ -125,10 +124,9 @@ using BoundDescent = Exclusive<Descent>;
 
 /// The numbers of a learner behind its algorithm and before its updates, in the order of a state
 /// that is saved.
-constexpr double Learner::*scalars[] = {&Learner::strength, &Learner::a, &Learner::t,
-                                        &Learner::square,
-                                        &Learner::first, &Learner::K, &Learner::total,
-                                            &Learner::loss};
+constexpr double Learner::*scalars[] = {
+    &Learner::strength, &Learner::a, &Learner::t, &Learner::square, &Learner::first, &Learner::K,
+    &Learner::total, &Learner::loss};
 constexpr std::size_t n_numbers = std::size(scalars) + 2;
 
 /// A learner as numbers, for a state that is saved: exact, as counts stay below 2⁵³.
@@ -143,61 +141,49 @@ Learner learner_of(Doubles numbers) {
     require_length(numbers, n_numbers, "learner");
     for (const double x : numbers) require(x - x == 0, "a learner's number is not finite");
     const double algorithm = numbers.front(), n_updates = numbers.back();
-    if (algorithm < 0 || algorithm > 4 || algorithm != double(int(algorithm)))
-        throw std::invalid_argument("unknown algorithm " + std::to_string(algorithm));
+    require(algorithm >= 0 && algorithm <= 4 && algorithm == double(int(algorithm)),
+            "unknown algorithm ", algorithm);
     Learner m;
     m.algorithm = Algorithm(int(algorithm));
     for (std::size_t k = 0; k < std::size(scalars); ++k) m.*scalars[k] = numbers[k + 1];
-    if (m.shrinks() && !(m.strength > 0))
-        throw std::invalid_argument("alpha must be > 0, got " + std::to_string(m.strength));
+    require(!m.shrinks() || m.strength > 0, "alpha must be > 0, got ", m.strength);
     // ‖v‖² is kept by adding what every step changes: near 0 rounding may leave it below.
-    if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0))
-        throw std::invalid_argument("a learner's number is negative");
+    require(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0,
+            "a learner's number is negative");
     require(n_updates >= 0 && n_updates <= 0x1p53, "a count is out of range");
     m.n_updates = Index(n_updates);
     return m;
 }
 
 void check_n_columns(Index n_columns) {
-    if (n_columns < 0 || n_columns > Index(1) << 40)
-        throw std::invalid_argument("n_columns must lie in [0, 2^40], got "
-                                    + std::to_string(n_columns));
+    require(n_columns >= 0 && n_columns <= Index(1) << 40,
+            "n_columns must lie in [0, 2^40], got ", n_columns);
 }
 
 /// `learners`: the numbers of one after the other.
-BoundDescent new_descent(Index n_columns, const std::vector<Vector<const double>> &learners,
-                         int average) {
+void make_descent(BoundDescent *self, Index n_columns,
+                  const std::vector<Vector<const double>> &learners, int average) {
     check_n_columns(n_columns);
     require(!learners.empty(), "there is no learner");
-    if (average < 0 || average > 2)
-        throw std::invalid_argument("unknown average " + std::to_string(average));
+    require(average >= 0 && average <= 2, "unknown average ", average);
     std::vector<Learner> checked;
     for (const auto &numbers : learners)
         checked.push_back(learner_of(Parameter<Doubles>::of(numbers)));
-    return BoundDescent(Descent(n_columns, checked, Average(average)), "Descent");
-}
-
-/// The model exists.
-void check_model(const Descent &descent, Index model) {
-    if (model < 0 || model >= descent.n_models())
-        throw std::invalid_argument("there is no model " + std::to_string(model));
+    new (self) BoundDescent(Descent(n_columns, checked, Average(average)), "Descent");
 }
 
 /// The rows have no column that the weights lack.
 void check_columns(const Descent &descent, const Rows &rows) {
-    if (n_columns(rows) > descent.n_columns())
-        throw std::invalid_argument("the rows have " + std::to_string(n_columns(rows))
-                                    + " columns, the weights "
-                                    + std::to_string(descent.n_columns()));
+    require(n_columns(rows) <= descent.n_columns(), "the rows have ", n_columns(rows),
+            " columns, the weights ", descent.n_columns());
 }
 
 void run(BoundDescent &self, const Rows &rows, const PairSampler &sampler, Random &random,
          Index n_steps, int n_threads) {
     const auto descent = self.use();
     check_columns(*descent, rows);
-    if (sampler.n_rows() > n_rows(rows))
-        throw std::invalid_argument("the sampler draws from " + std::to_string(sampler.n_rows()) +
-                                    " rows, the matrix has " + std::to_string(n_rows(rows)));
+    require(sampler.n_rows() <= n_rows(rows), "the sampler draws from ", sampler.n_rows(),
+            " rows, the matrix has ", n_rows(rows));
     require_non_negative(n_steps, "n_steps");
     Random own = random;  // others may draw from it while the GIL is let go
     run_unlocked([&] { descent->run(rows, sampler, own, n_steps, n_threads); });
@@ -212,31 +198,20 @@ void step(BoundDescent &self, const Rows &rows, Integers winners, Integers loser
     for (std::size_t k = 0; k < winners.size(); ++k) {
         pairs.push_back({winners[k], losers[k]});
         for (const Index row : {winners[k], losers[k]})
-            if (row < 0 || row >= n_rows(rows))
-                throw std::invalid_argument("pair " + std::to_string(k) + " names row "
-                                            + std::to_string(row) + ", which does not exist");
+            require(row >= 0 && row < n_rows(rows), "pair ", k, " names row ", row,
+                    ", which does not exist");
     }
     descent->step(rows, pairs, n_threads);
 }
 
-std::vector<double> model_weights(BoundDescent &self, Index model) {
-    const auto descent = self.use();
-    check_model(*descent, model);
-    return filled(std::vector<double>(descent->n_columns()), [&](auto out) {
-        descent->weights(model, out);
-    });
-}
-
 void become(BoundDescent &self, Index model, Doubles learner, Doubles w) {
     const auto descent = self.use();
-    check_model(*descent, model);
     require_length(w, descent->n_columns(), "w");
     descent->become(model, learner_of(learner), w);
 }
 
 auto kept(BoundDescent &self, Index model) {
     const auto descent = self.use();
-    check_model(*descent, model);
     Descent::Vectors vectors = descent->vectors(model);
     return std::tuple(numbers_of(descent->learner(model)), std::move(vectors.v),
                       std::move(vectors.z));
@@ -245,7 +220,6 @@ auto kept(BoundDescent &self, Index model) {
 void restore(BoundDescent &self, Index model, Doubles learner, std::vector<double> v,
              std::vector<double> z) {
     const auto descent = self.use();
-    check_model(*descent, model);
     require_length(v, descent->n_columns(), "v");
     require_length(z, descent->average() == Average::none ? 0 : descent->n_columns(), "z");
     descent->restore(model, learner_of(learner), {std::move(v), std::move(z)});
@@ -253,11 +227,7 @@ void restore(BoundDescent &self, Index model, Doubles learner, std::vector<doubl
 
 void bind_descent(nb::module_ &m) {
     nb::class_<BoundDescent> c(m, "Descent", "Models that learn from one stream of pairs.");
-    def(c, "__init__(n_columns, learners, average)",
-        [](BoundDescent *self, Index n_columns, const std::vector<Vector<const double>> &learners,
-           int average) {
-        new (self) BoundDescent(new_descent(n_columns, learners, average));
-    });
+    def(c, "__init__(n_columns, learners, average)", &make_descent);
     def_properties(c, {{"n_columns"}, {"n_models"}}, exclusive(&Descent::n_columns),
                    exclusive(&Descent::n_models));
     c.def_prop_rw("n_steps", exclusive(&Descent::n_steps), [](BoundDescent &self, Index n) {
@@ -266,7 +236,7 @@ void bind_descent(nb::module_ &m) {
     });
     def(c, "run(rows, sampler, random, n_steps)", &run, nb::arg("n_threads") = 1);
     def(c, "step(rows, winners, losers)", unlocked(&step), nb::arg("n_threads") = 1);
-    def(c, "weights(model)", unlocked(&model_weights));
+    def(c, "weights(model)", unlocked(exclusive(&Descent::weights)));
     def(c, "become(model, learner, w)", &become);
     def(c, "grow(n_columns)", [](BoundDescent &self, Index n_columns) {
         check_n_columns(n_columns);
@@ -285,34 +255,27 @@ void check_stream_rows(Integers ids, Doubles labels, Integers sizes) {
     check_not_nan(labels, "a label");
     // So that no sum of sizes overflows.
     for (const Index size : sizes)
-        if (size < 0 || size > INT32_MAX)
-            throw std::invalid_argument("the size of a row must lie in [0, 2^31), got "
-                                        + std::to_string(size));
+        require(size >= 0 && size <= INT32_MAX,
+                "the size of a row must lie in [0, 2^31), got ", size);
 }
 
 /// Positions are numbers of 32 bits.
 void check_n_rows(Index n_rows) {
-    if (n_rows < 0 || n_rows > INT32_MAX)
-        throw std::invalid_argument("a buffer holds at most 2147483647 rows, got "
-                                    + std::to_string(n_rows));
+    require(n_rows >= 0 && n_rows <= INT32_MAX, "a buffer holds at most 2147483647 rows, got ",
+            n_rows);
 }
 
-auto add_rows(BoundIndex &self, Integers ids, std::vector<double> labels, Integers sizes) {
+PairCells add_rows(BoundIndex &self, Integers ids, std::vector<double> labels, Integers sizes) {
     const auto index = self.use();
     check_stream_rows(ids, labels, sizes);
     check_n_rows(index->n_used() + std::ssize(ids));
-    PairCells cells = index->add(ids, labels, sizes);
-    return std::tuple(std::move(cells.order), std::move(cells.winner_begin),
-                      std::move(cells.winner_end), std::move(cells.loser_begin),
-                      std::move(cells.loser_end), std::move(cells.query), cells.n_pairs);
+    return index->add(ids, labels, sizes);
 }
 
-auto index_state(BoundIndex &self) {
+StreamIndex::State index_state(BoundIndex &self) {
     const auto index = self.use();
     require(index->n_used() == index->n_rows(), "call compact() first");
-    StreamIndex::State state = index->state();
-    return std::tuple(std::move(state.ids), std::move(state.labels), std::move(state.sizes),
-                      std::move(state.recency), state.n_forgotten);
+    return index->state();
 }
 
 void restore_rows(BoundIndex &self, std::vector<Index> ids, std::vector<double> labels,
@@ -321,7 +284,7 @@ void restore_rows(BoundIndex &self, std::vector<Index> ids, std::vector<double> 
     require(index->n_used() == 0, "only an index without rows goes on from a state");
     check_stream_rows(ids, labels, sizes);
     check_n_rows(std::ssize(ids));
-    index->restore({std::move(ids), std::move(sizes), std::move(recency), std::move(labels),
+    index->restore({std::move(ids), std::move(labels), std::move(sizes), std::move(recency),
                     n_forgotten});
 }
 

@@ -2,20 +2,37 @@
 #include <mutex>
 
 #include "arrays.hpp"
-#include "exclusive.hpp"
 #include "svmlight.hpp"
-#include "svmlight_text.hpp"
 #include "trec.hpp"
+
+using svmlight::Piece, svmlight::QueryTable, svmlight::Words;
+template <>
+inline constexpr bool is_opaque<Piece> = true;
+
+/// Text, as its bytes.
+template <>
+struct Parameter<std::string_view> {
+    using Given = Vector<const std::uint8_t>;
+    static std::string_view of(const Given &a) {
+        return {reinterpret_cast<const char *>(a.data()), a.shape(0)};
+    }
+};
+/// Words, as the bytes of their text and the offsets of each.
+template <>
+struct Parameter<Words> {
+    using Given = std::pair<Vector<const std::uint8_t>, Vector<const Index>>;
+    static Words of(const Given &given) {
+        const Words words{Parameter<std::string_view>::of(given.first),
+                                    Parameter<Integers>::of(given.second)};
+        check_offsets(words.offsets, words.text.size());
+        return words;
+    }
+};
 
 namespace {
 
 using Text = std::span<const std::uint8_t>;
-using svmlight::Piece, svmlight::QueryTable;
 using PieceList = std::vector<Piece *>;
-
-std::string_view chars_of(Text text) {
-    return {reinterpret_cast<const char *>(text.data()), text.size()};
-}
 
 /// Parses blocks, from several threads at once; keeps one scratch for each of them.
 template <class Value>
@@ -23,9 +40,9 @@ class TextParser {
 public:
     TextParser(Index lowest, Index highest) : range{lowest, highest} {}
 
-    Piece parse(Text text) {
+    Piece parse(std::string_view text) {
         std::unique_ptr<svmlight::Scratch<Value>> scratch = take();
-        auto piece = svmlight::parse<Value>(chars_of(text), range, *scratch);
+        auto piece = svmlight::parse<Value>(text, range, *scratch);
         const std::lock_guard lock(access);
         idle.push_back(std::move(scratch));
         return piece;
@@ -131,31 +148,26 @@ void bind_piece(nb::module_ &m) {
                        &Piece::lowest, &Piece::highest, &Piece::n_bytes);
     def_properties(c, {{"has_weight"}, {"n_comment_bytes"}, {"highest_place"},
                        {"fault", "(line, column, message) of the first fault."}},
-                       [](const Piece &p) {
-                           return p.weights.size() > 0;
-                           }, [](const Piece &p) { return p.comments.text.size();
-                           }, [](const Piece &p) { return std::tuple(p.highest_place.line,
-                                                                     p.highest_place.column);
-                           }, [](const Piece &p) { return as_tuple(p.fault);
-                       });
+        [](const Piece &p) { return p.weights.size() > 0; },
+        [](const Piece &p) { return p.comments.text.size(); },
+        [](const Piece &p) { return std::tuple(p.highest_place.line, p.highest_place.column); },
+        [](const Piece &p) { return as_tuple(p.fault); });
     def(c, "query_fault(before)", [](const Piece &p, bool before) {
         return as_tuple(p.query_fault(before));
     }, "The fault if rows before have (or lack) query ids and these do not.");
 }
 
 void check_range(const QueryTable &table, Index first, Index last) {
-    if (first < 0 || last < first || last > table.size())
-        throw std::invalid_argument("no queries " + std::to_string(first) + " to "
-                                    + std::to_string(last) + " among "
-                                    + std::to_string(table.size()));
+    require(first >= 0 && last >= first && last <= table.size(), "no queries ", first, " to ",
+            last, " among ", table.size());
 }
 
 std::vector<std::int64_t> integer_ids(const QueryTable &table, Index first, Index last) {
     check_range(table, first, last);
     std::vector<std::int64_t> ids(last - first);
     for (Index q = first; q < last; ++q)
-        if (!svmlight::parse_integer(table[q], ids[q - first]))
-            throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
+        require(svmlight::parse_integer(table[q], ids[q - first]), "the id of query ", q,
+                " is no integer");
     return ids;
 }
 
@@ -176,10 +188,8 @@ void gather(Text from, Index width, Integers offsets, Integers order, std::span<
 void bind_query_table(nb::module_ &m) {
     nb::class_<QueryTable> c(m, "QueryTable", "Query ids numbered by first appearance.");
     c.def(nb::init<>());
-    def(c, "runs(piece)", [](QueryTable &table, const Piece &piece) {
-        auto runs = table.runs(piece);
-        return std::tuple(std::move(runs.numbers), std::move(runs.sizes));
-    }, "(query, rows) of rows of a piece that follow one another with one id.");
+    def(c, "runs(piece)", &QueryTable::runs,
+        "(query, rows) of rows of a piece that follow one another with one id.");
     def(c, "number(id)", [](QueryTable &table, nb::bytes id) {
         return table.number({id.c_str(), id.size()});
     }, "The number of an id; a new one gets the next.");
@@ -224,37 +234,18 @@ void bind_reader(nb::module_ &m) {
 
 // ---- rows to text -----------------------------------------------------------------------------
 
-trec::Words words_of(Text text, Integers offsets) {
-    check_offsets(offsets, text.size());
-    return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
-}
-
-/// One word a row, or none at all.
-trec::Words words_of(const std::optional<Text> &text, const std::optional<Integers> &offsets,
-                     Index n_rows, const char *name) {
-    static const Index none[] = {0};
-    if (!text || !offsets) return {{}, none};
-    require_length(*offsets, n_rows + 1, name);
-    return words_of(*text, *offsets);
-}
-
 std::vector<std::uint8_t> svmlight_text(const Rows &rows, Doubles labels, OptionalDoubles weights,
-                                        std::optional<Text> id_text,
-                                        std::optional<Integers> id_offsets,
-                                        std::optional<Text> comment_text,
-                                        std::optional<Integers> comment_offsets, Index base,
-                                        bool names_ends, int n_threads) {
-    const Index n = n_rows(rows);
-    require_lengths(n, {"labels", "weights"}, labels, weights);
-    const svmlight::Lines lines{
-        rows, labels, or_empty(weights), words_of(id_text, id_offsets, n, "id_offsets"),
-        words_of(comment_text, comment_offsets, n, "comment_offsets"), base, names_ends};
-    return svmlight::text_of(lines, n_threads);
+                                        std::optional<Words> ids, std::optional<Words> comments,
+                                        Index base, bool names_ends, int n_threads) {
+    require_lengths(n_rows(rows), {"labels", "weights", "ids", "comments"}, labels, weights, ids,
+                    comments);
+    return svmlight::text_of({rows, labels, or_empty(weights), ids.value_or(Words()),
+                              comments.value_or(Words()), base, names_ends}, n_threads);
 }
 
 // ---- TREC files: judgments and runs ----------------------------------------------------------
 
-using trec::DocumentIndex, trec::Words;
+using trec::DocumentIndex;
 
 /// A query and a word of each row.
 DocumentIndex index_of(Integers query, const Words &documents) {
@@ -263,42 +254,32 @@ DocumentIndex index_of(Integers query, const Words &documents) {
 }
 
 using TrecReader = Exclusive<trec::Reader>;
-using NumberedFault = std::optional<std::pair<Index, std::string>>;
 using RowsOfDocument = std::optional<std::pair<Index, Index>>;
-
-NumberedFault read_block(TrecReader &self, Text text) {
-    const auto fault = self.use()->read(chars_of(text));
-    return fault ? NumberedFault({fault->line, fault->message}) : std::nullopt;
-}
 
 auto take_table(TrecReader &self) {
     trec::Table t = self.use()->take();
-    return std::tuple(std::move(t.query), std::move(t.query_ids.text),
-                      std::move(t.query_ids.offsets), std::move(t.documents.text),
-                      std::move(t.documents.offsets), std::move(t.value), std::move(t.line),
+    return std::tuple(std::move(t.query), std::move(t.query_ids), std::move(t.documents),
+                      std::move(t.value), std::move(t.line),
                       nb::bytes(t.tag.data(), t.tag.size()));
 }
 
-RowsOfDocument repeated_document(Integers query, Text text, Integers offsets) {
-    const DocumentIndex index = index_of(query, words_of(text, offsets));
+RowsOfDocument repeated_document(Integers query, Words documents) {
+    const DocumentIndex index = index_of(query, documents);
     return index.repeated < 0 ? std::nullopt : RowsOfDocument({index.repeated, index.earlier});
 }
 
-std::vector<Index> find_documents(Integers query, Text text, Integers offsets,
-                                  Integers wanted_query, Text wanted_text,
-                                  Integers wanted_offsets) {
-    const Words wanted = words_of(wanted_text, wanted_offsets);
+std::vector<Index> find_documents(Integers query, Words documents, Integers wanted_query,
+                                  Words wanted) {
     require_length(wanted_query, wanted.size(), "wanted_query");
-    const DocumentIndex index = index_of(query, words_of(text, offsets));
+    const DocumentIndex index = index_of(query, documents);
     std::vector<Index> rows;
     for (Index i = 0; i < wanted.size(); ++i)
         rows.push_back(index.find(wanted_query[i], wanted[i]));
     return rows;
 }
 
-std::vector<Index> document_order(Integers offsets, Integers rows, Text text, Integers text_offsets,
+std::vector<Index> document_order(Integers offsets, Integers rows, Words documents,
                                   int n_threads) {
-    const Words documents = words_of(text, text_offsets);
     check_offsets(offsets, rows.size());
     check_indices(rows, documents.size(), "rows names a document that does not exist");
     return trec::id_order(offsets, rows, documents, n_threads);
@@ -309,18 +290,16 @@ void bind_trec(nb::module_ &m) {
     def(reader, "__init__(is_run)", [](TrecReader *self, bool is_run) {
         new (self) TrecReader(trec::Reader(is_run ? trec::Kind::run : trec::Kind::qrels), "reader");
     });
-    def(reader, "read(text)", unlocked(&read_block),
+    def(reader, "read(text)", unlocked(exclusive(&trec::Reader::read)),
         "Read whole lines; (line, message) of the first fault, or None.");
     def(reader, "take()", &take_table,
         "(query by row, ids of the queries, documents by row, values, lines, tag of a run); "
         "words as text and offsets.");
-    def(m, "repeated_document(query, text, offsets)", unlocked(&repeated_document),
+    def(m, "repeated_document(query, documents)", unlocked(&repeated_document),
         "(row, earlier row) of a query and a document that are named twice, or None.");
-    def(m, "find_documents(query, text, offsets, wanted_query, wanted_text, wanted_offsets)",
-        unlocked(&find_documents),
+    def(m, "find_documents(query, documents, wanted_query, wanted)", unlocked(&find_documents),
         "The row that has each of the wanted queries and documents, -1 where none has.");
-    def(m, "document_order(offsets, rows, text, text_offsets, n_threads)",
-        unlocked(&document_order),
+    def(m, "document_order(offsets, rows, documents, n_threads)", unlocked(&document_order),
         "The place of each document in the order of the ids of its query.");
 }
 
@@ -328,9 +307,8 @@ void bind_trec(nb::module_ &m) {
 
 void bind_text(nb::module_ &m) {
     bind_reader(m);
-    def(m,
-        "svmlight_text(rows, labels, weights, id_text, id_offsets, comment_text, comment_offsets, "
-        "base, names_ends, n_threads)", unlocked(&svmlight_text),
+    def(m, "svmlight_text(rows, labels, weights, ids, comments, base, names_ends, n_threads)",
+        unlocked(&svmlight_text),
         "Lines of SVMlight text, as bytes; ids and comments are words, one a row.");
     bind_trec(m);
 }

@@ -5,10 +5,6 @@
 
 namespace linrank {
 
-inline void require(bool holds, const char *message) {
-    if (!holds) throw std::invalid_argument(message);
-}
-
 /// All of them lie in [0, n).
 template <class Range>
 void check_indices(const Range &indices, Index n, const char *message) {
@@ -16,9 +12,7 @@ void check_indices(const Range &indices, Index n, const char *message) {
 }
 
 inline void require_length(std::size_t got, Index expected, const char *name) {
-    if (Index(got) != expected)
-        throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got)
-                                    + ", expected " + std::to_string(expected));
+    require(Index(got) == expected, name, " has length ", got, ", expected ", expected);
 }
 
 template <class Array>
@@ -43,30 +37,23 @@ void require_lengths(Index expected, const char *const (&names)[sizeof...(Arrays
 /// value >= 0, and not NaN.
 template <class Number>
 void require_non_negative(Number value, const char *name) {
-    if (!(value >= 0))
-        throw std::invalid_argument(std::string(name) + " must be >= 0, got "
-                                    + std::to_string(value));
+    require(value >= 0, name, " must be >= 0, got ", value);
 }
 
 inline void check_finite(Doubles values, const char *name) {
     for (const double value : values)
-        if (!std::isfinite(value))
-            throw std::invalid_argument(std::string(name) + " must be finite, got "
-                                        + std::to_string(value));
+        require(std::isfinite(value), name, " must be finite, got ", value);
 }
 
 /// Weights are finite and >= 0; none at all stand for ones.
 inline void check_weights(Doubles weights, const char *name) {
-    for (const double weight : weights)
-        if (!(weight >= 0.0 && std::isfinite(weight)))
-            throw std::invalid_argument(std::string(name) + " must be finite and >= 0, got "
-                                        + std::to_string(weight));
+    for (const double w : weights)
+        require(w >= 0.0 && std::isfinite(w), name, " must be finite and >= 0, got ", w);
 }
 
 /// Numbers that are sorted, among which a NaN has no place.
 inline void check_not_nan(Doubles values, const char *what) {
-    for (const double value : values)
-        if (value != value) throw std::invalid_argument(std::string(what) + " is NaN");
+    for (const double value : values) require(value == value, what, " is NaN");
 }
 
 /// Offsets start at 0, never decrease and end at n_rows.
@@ -92,8 +79,7 @@ inline void check_levels(const Queries &queries) {
 
 /// A square matrix of side n; n * n does not overflow.
 inline void check_square(Doubles matrix, Index n, const char *name) {
-    if (n < 0 || n > INT32_MAX)
-        throw std::invalid_argument("n must lie in [0, 2^31), got " + std::to_string(n));
+    require(n >= 0 && n <= INT32_MAX, "n must lie in [0, 2^31), got ", n);
     require_length(matrix, n * n, name);
 }
 

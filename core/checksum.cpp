@@ -1,4 +1,4 @@
-#include "checksum.hpp"
+#include "column_scan.hpp"
 
 #ifdef LINRANK_X86
 #include <nmmintrin.h>

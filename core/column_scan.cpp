@@ -1,6 +1,5 @@
 #include "column_scan.hpp"
 
-#include "checksum.hpp"
 #include "parallel.hpp"
 #include "products.hpp"
 #include "simd.hpp"
@@ -117,9 +116,8 @@ public:
         low.assign(width, Sums<Value, Index>::infinity);
         high.assign(width, -Sums<Value, Index>::infinity);
         weightless.assign(width, 0);
-        const ColumnSums<Value> sums{pivot.data(), sum.data(),  square.data(), squares.data(),
-                                     n_nonzero.data(),
-                                     low.data(),   high.data(), weightless.data()};
+        const ColumnSums<Value> sums{pivot.data(), sum.data(), square.data(), squares.data(),
+                                     n_nonzero.data(), low.data(), high.data(), weightless.data()};
         const auto row_bytes = std::max<Index>(1, width * Index(sizeof(Value)));
         const Index block = std::max<Index>(16, block_bytes / row_bytes);
         for (Index b = begin; b < end; b += block) {
@@ -135,9 +133,8 @@ public:
 
     Sums<Value, Index> column(Index j) const {
         const Value largest = low[j] > high[j] ? 0 : std::max(-low[j], high[j]);
-        return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j],
-                std::max(largest, weightless[j]),
-                0,       Index(n_nonzero[j]), 0};
+        return {sum[j], square[j], squares[j], 0.0, 0.0, low[j], high[j],
+                std::max(largest, weightless[j]), 0, Index(n_nonzero[j]), 0};
     }
 
 private:
@@ -254,22 +251,6 @@ std::vector<double> values_of_row(const Storage &rows, Index i) {
     return values;
 }
 
-template <class Storage>
-ColumnScan scan_rows(const Storage &rows, Doubles weight, int n_threads) {
-    std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
-    if constexpr (requires { rows.stride; }) {
-        ColumnScan scan = scan_chunks<DenseChunk<typename Storage::value_type>>(rows, weight, pivot,
-                                                                                n_threads);
-        const auto has_nan = [](const ColumnFacts &facts) { return std::isnan(facts.norm); };
-        if (std::ranges::none_of(scan.columns, has_nan)) return scan;
-        // Values are missing: once more with care. The ranges know a value of each column.
-        for (std::size_t j = 0; j < pivot.size(); ++j)
-            if (const double low = scan.columns[j].low; std::isnan(pivot[j]))
-                pivot[j] = std::isfinite(low) ? low : 0.0;
-    }
-    return scan_chunks<StoredChunk<Storage>>(rows, weight, pivot, n_threads);
-}
-
 /// What strays in one column, in a chunk of rows or in all.
 struct Strays : ColumnStrays {
     Index n_stored = 0;
@@ -297,31 +278,6 @@ struct Strays : ColumnStrays {
     }
 };
 
-template <class Storage>
-std::vector<ColumnStrays> find_strays_in(const Storage &rows, Doubles floor, Doubles ceiling,
-                                         int n_threads) {
-    const Index n_chunks = count_chunks(rows.n_rows, rows.n_columns);
-    std::vector<std::vector<Strays>> chunks(n_chunks);
-    for_parts(rows.n_rows, n_chunks, n_threads, [&](Index c, Index begin, Index end) {
-        std::vector<Strays> &found = chunks[c];
-        found.resize(rows.n_columns);
-        for (Index i = begin; i < end; ++i)
-            for_each_entry(rows, i, [&](Index j, double x) {
-                found[j].add(x, i, floor[j], ceiling[j]);
-            });
-    });
-    std::vector<ColumnStrays> out;
-    for (Index j = 0; j < rows.n_columns; ++j) {
-        Strays all;
-        for (const auto &chunk : chunks) all.add(chunk[j]);
-        if constexpr (requires { rows.offsets; })
-            if (all.n_stored < rows.n_rows)
-                all.add_outside(0.0, rows.n_rows - all.n_stored, -1, floor[j], ceiling[j]);
-        out.push_back(all);
-    }
-    return out;
-}
-
 /// The range of every column over the rows of one query; all zero between uses.
 class QueryRange {
 public:
@@ -339,8 +295,7 @@ public:
         const bool gap = count[j] < n_rows;
         const double low = gap ? std::min(minimum[j], 0.0) : minimum[j];
         const double high = gap ? std::max(maximum[j], 0.0) : maximum[j];
-        if (std::isinf(high - low))
-            throw std::invalid_argument("a feature spans more than the largest number");
+        require(!std::isinf(high - low), "a feature spans more than the largest number");
         return high - low;
     }
 
@@ -373,18 +328,50 @@ void divide_query(const View &rows, const Queries &queries, Index q, QueryRange 
 
 std::vector<ColumnStrays> find_strays(const Rows &rows, Doubles floor, Doubles ceiling,
                                       int n_threads) {
-    return std::visit([&](const auto &view) {
-        return find_strays_in(view, floor, ceiling, n_threads);
+    const Index n_chunks = count_chunks(n_rows(rows), n_columns(rows));
+    std::vector<std::vector<Strays>> chunks(n_chunks);
+    std::vector<ColumnStrays> out;
+    std::visit([&](const auto &view) {
+        for_parts(view.n_rows, n_chunks, n_threads, [&](Index c, Index begin, Index end) {
+            std::vector<Strays> &found = chunks[c];
+            found.resize(view.n_columns);
+            for (Index i = begin; i < end; ++i)
+                for_each_entry(view, i, [&](Index j, double x) {
+                    found[j].add(x, i, floor[j], ceiling[j]);
+                });
+        });
+        for (Index j = 0; j < view.n_columns; ++j) {
+            Strays all;
+            for (const auto &chunk : chunks) all.add(chunk[j]);
+            // The zeros that CSR rows leave out; dense rows leave out none.
+            if (all.n_stored < view.n_rows)
+                all.add_outside(0.0, view.n_rows - all.n_stored, -1, floor[j], ceiling[j]);
+            out.push_back(all);
+        }
     }, rows);
+    return out;
 }
 
 ColumnScan scan_columns(const Rows &rows, Doubles weight, int n_threads) {
-    return std::visit([&](const auto &view) { return scan_rows(view, weight, n_threads); }, rows);
+    return std::visit([&]<class Storage>(const Storage &view) {
+        using Dense = DenseChunk<typename Storage::value_type>;
+        std::vector<double> pivot = values_of_row(view, count_rows(view.n_rows, weight).heaviest);
+        if constexpr (requires { view.stride; }) {
+            ColumnScan scan = scan_chunks<Dense>(view, weight, pivot, n_threads);
+            const auto has_nan = [](const ColumnFacts &facts) { return std::isnan(facts.norm); };
+            if (std::ranges::none_of(scan.columns, has_nan)) return scan;
+            // Values are missing: once more with care. The ranges know a value of each column.
+            for (std::size_t j = 0; j < pivot.size(); ++j)
+                if (const double low = scan.columns[j].low; std::isnan(pivot[j]))
+                    pivot[j] = std::isfinite(low) ? low : 0.0;
+        }
+        return scan_chunks<StoredChunk<Storage>>(view, weight, pivot, n_threads);
+    }, rows);
 }
 
 Values divide_by_query_range(const Rows &rows, const Queries &queries, int n_threads) {
-    const Index n_queries = queries.n_queries(),
-        n_tasks = std::min<Index>(n_queries, 4 * std::max(1, n_threads));
+    const Index n_queries = queries.n_queries();
+    const Index n_tasks = std::min<Index>(n_queries, 4 * std::max(1, n_threads));
     return std::visit([&]<class View>(const View &view) -> Values {
         std::vector<typename View::value_type> out(n_entries(view));
         for_parts(n_queries, n_tasks, n_threads, [&](Index, Index first, Index last) {

@@ -5,13 +5,18 @@
 
 namespace linrank {
 
-/// Column c has values[k] at position positions[k] for k in [offsets[c], offsets[c+1]), in increasing order;
-/// no value is zero.
+/// Line i, a row or a column, has values[k] at place indices[k] for k in [offsets[i], offsets[i+1]), in
+/// increasing order.
 template <class Value>
-struct CscColumns {
-    std::vector<Index> offsets;
-    std::vector<std::int32_t> positions;
+struct SparseLines {
     std::vector<Value> values;
+    std::vector<std::int32_t> indices;
+    std::vector<Index> offsets;
+};
+
+/// Sparse columns; no value is zero.
+template <class Value>
+struct CscColumns : SparseLines<Value> {
     Index n_rows, n_columns;
 };
 
@@ -33,23 +38,10 @@ Columns columns_of(const Positions &x, int n_threads);
 std::vector<double> column_products(const Columns &columns, Integers wanted,
                                     Doubles r, int n_threads);
 
-/// Some columns by rows again: row i has the entries of position i, its column c is features[c]. Rows of a dense
-/// matrix lie one after the other, without columns and offsets.
-template <class Value>
-struct NarrowRows {
-    std::vector<Value> values;
-    std::vector<std::int32_t> columns;
-    std::vector<Index> offsets;
-};
-using Narrowed = std::variant<NarrowRows<float>, NarrowRows<double>>;
+/// Some columns by rows again: row i has the entries of position i, its column c is features[c]. Rows of
+/// a dense matrix lie one after the other, without indices and offsets.
+using Narrowed = std::variant<SparseLines<float>, SparseLines<double>>;
 
 Narrowed narrow_rows(const Columns &columns, Integers features);
-
-inline Index n_rows(const Columns &columns) {
-    return std::visit([](const auto &c) { return c.n_rows; }, columns);
-}
-inline Index n_columns(const Columns &columns) {
-    return std::visit([](const auto &c) { return c.n_columns; }, columns);
-}
 
 }  // namespace linrank

@@ -97,15 +97,15 @@ void Coordinates::for_each_query(Index column, const Body &body) const {
     const Layering &l = state_.layering;
     std::visit([&](const auto &storage) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
-        if constexpr (requires { storage.positions; }) {
+        if constexpr (requires { storage.indices; }) {
             Index k = storage.offsets[column];
             const Index end = storage.offsets[column + 1];
             while (k < end) {
-                const std::int32_t *positions = storage.positions.data() + k;
+                const std::int32_t *positions = storage.indices.data() + k;
                 prefetch_ahead(positions, end - k);
                 const Index q = state_.spots[*positions].query;
                 const Index last = state_.queries[q].end, begin = k;
-                while (k < end && storage.positions[k] < last) ++k;
+                while (k < end && storage.indices[k] < last) ++k;
                 if (state_.n_layers(q) > 1)
                     body(q, ColumnEntries<Value, true>{storage.values.data() + begin, k - begin, 0, positions});
             }
@@ -319,12 +319,48 @@ Sweep Coordinates::sweep(std::span<double> w, Integers features, Penalty penalty
     return done;
 }
 
-void Coordinates::measure(Integers features, Curvature curvature,
-                          std::span<CoordinateBound> out, int n_threads) {
+std::vector<CoordinateBound> Coordinates::measure(Integers features, Curvature curvature,
+                                                  int n_threads) {
+    std::vector<CoordinateBound> out(features.size());
     for_blocks(Index(features.size()), 256, n_threads, [&](Index first, Index last) {
         Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
         for (Index i = first; i < last; ++i) out[i] = bound_of(features[i], curvature, scratch);
     });
+    return out;
+}
+
+// ---- a quadratic with an l1 penalty ------------------------------------------------------------
+
+std::vector<double> sparse_quadratic(Doubles H, Doubles g, Doubles w, double alpha, double enough,
+                                     Index n_sweeps) {
+    const std::size_t n = w.size();
+    std::vector<double> v(w.begin(), w.end()), slope(g.begin(), g.end());  // slope = g + H(v - w)
+    std::vector<std::size_t> moving;
+    const auto step = [&](std::size_t r) {
+        const double curvature = H[r * n + r];
+        if (!(curvature > 0.0)) return 0.0;
+        const CoordinateStep best({slope[r], curvature, curvature, 0.0}, v[r], Penalty::l1, alpha);
+        if (best.step == 0.0) return 0.0;
+        v[r] += best.step;
+        const double *row = H.data() + r * n;
+        for (std::size_t c = 0; c < n; ++c) slope[c] += best.step * row[c];
+        return best.decrease;
+    };
+    // Sweeps over the weights that are not zero, and one over all whenever those have come to rest.
+    for (Index sweep = 0; sweep < n_sweeps;) {
+        double decrease = 0;
+        for (std::size_t r = 0; r < n; ++r) decrease += step(r);
+        ++sweep;
+        if (decrease <= enough) break;
+        moving.clear();
+        for (std::size_t r = 0; r < n; ++r)
+            if (v[r] != 0.0) moving.push_back(r);
+        for (double more = 2 * enough; more > enough && sweep < n_sweeps; ++sweep) {
+            more = 0;
+            for (const std::size_t r : moving) more += step(r);
+        }
+    }
+    return v;
 }
 
 }  // namespace linrank

@@ -67,8 +67,9 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
                     if (are_known) codes[k] = pieces + i * curves.size();
                 }
                 for (Index c = 0; c < curves.size(); ++c) {
-                    const auto value = [&, feature =
-                        curves.feature[c]](Index k) -> double { return cells[k][feature]; };
+                    const auto value = [&, feature = curves.feature[c]](Index k) -> double {
+                        return cells[k][feature];
+                    };
                     if constexpr (are_known) {
                         body(c, at, n, value, [&](Index k) -> Index { return codes[k][c]; });
                     } else {
@@ -76,14 +77,12 @@ void for_each_function(const Positions &x, const Curves &curves, const std::uint
                         for (Index k = 0; k < n; ++k) values[k] = value(k);
                         search(curves.knots.subspan(knot, curves.offsets[c + 1] - knot),
                                {values.data(), std::size_t(n)}, found);
-                        body(c, at, n, [&](Index k) {
-                            return values[k];
-                            }, [&](Index k) { return found[k];
-                        });
+                        body(c, at, n, [&](Index k) { return values[k]; },
+                             [&](Index k) { return found[k]; });
                     }
                 }
             }
-        } else throw std::invalid_argument("curves take dense rows");
+        } else refuse("curves take dense rows");
     }, x.rows);
 }
 

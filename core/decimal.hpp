@@ -53,9 +53,7 @@ constexpr std::array<T, count> powers() {
 inline constexpr auto power_of_5 = powers<std::uint64_t, 5, max_power + 1>();
 inline constexpr auto power_of_10 = powers<std::uint64_t, 10, 9>();
 // 10^22 = 2^22 · 5^22 is the last power of ten with 5^k < 2^53, that is, exact as a double.
-inline constexpr std::array<double, 23> exact_power_of_10{
-    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+inline constexpr auto exact_power_of_10 = powers<double, 10.0, 23>();
 
 /// q·2^e for q >= 2^62 whose lowest bit is set when the true value is not exactly q: the conversion
 /// then rounds the true value, since that bit is far below the half-way bit. The result is normal.

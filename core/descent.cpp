@@ -1,7 +1,6 @@
 #include "descent.hpp"
 
 #include "parallel.hpp"
-#include "simd.hpp"
 
 namespace linrank {
 
@@ -113,19 +112,20 @@ void Descent::step(const Rows &rows, std::span<const RowPair> pairs, int n_threa
 }
 
 const Learner &Descent::learner(Index model) const {
-    return group_of(model).learners[model % lanes];
+    return groups_[group_of(model)].learners[model % lanes];
 }
 
-void Descent::weights(Index model, std::span<double> out) const {
+std::vector<double> Descent::weights(Index model) const {
     const Learner &m = learner(model);
-    const Vectors kept = vectors(model);
+    Vectors kept = vectors(model);
     const bool averaged = average_ != Average::none && m.total > 0;
-    for (std::size_t c = 0; c < out.size(); ++c)
-        out[c] = averaged ? (m.K * kept.v[c] - kept.z[c]) / m.total : m.scale() * kept.v[c];
+    for (std::size_t c = 0; c < kept.v.size(); ++c)
+        kept.v[c] = averaged ? (m.K * kept.v[c] - kept.z[c]) / m.total : m.scale() * kept.v[c];
+    return std::move(kept.v);
 }
 
 Descent::Vectors Descent::vectors(Index model) const {
-    const Group &group = group_of(model);
+    const Group &group = groups_[group_of(model)];
     const auto column = [&](const LargeVector<double> &numbers) {
         std::vector<double> out(numbers.empty() ? 0 : n_columns_);
         for (std::size_t c = 0; c < out.size(); ++c)
@@ -136,7 +136,7 @@ Descent::Vectors Descent::vectors(Index model) const {
 }
 
 void Descent::restore(Index model, const Learner &learner, const Vectors &vectors) {
-    Group &group = group_of(model);
+    Group &group = groups_[group_of(model)];
     group.learners[model % lanes] = learner;
     const auto fill = [&](LargeVector<double> &numbers, const std::vector<double> &from) {
         for (std::size_t c = 0; c < from.size(); ++c)

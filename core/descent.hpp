@@ -1,7 +1,7 @@
 // Stochastic pairwise descent: learners that take a step on one pair of rows after another.
 #pragma once
 
-#include "learner.hpp"
+#include "simd.hpp"
 #include "pair_sampler.hpp"
 
 namespace linrank {
@@ -32,8 +32,10 @@ class Descent {
     /// A step on each of these pairs.
     void step(const Rows &rows, std::span<const RowPair> pairs, int n_threads);
 
-    /// out[c] = weight c of the model, averaged if iterates are.
-    void weights(Index model, std::span<double> out) const;
+    // Throws std::invalid_argument where there is no such model.
+
+    /// The weights of the model, averaged if iterates are.
+    std::vector<double> weights(Index model) const;
 
     const Learner &learner(Index model) const;
     /// The model goes on by another rule from the weights `w`; its average starts anew,
@@ -54,8 +56,10 @@ class Descent {
         LargeVector<double> v, z, scratch;  // aligned to 64 bytes, in whole lines of eight
     };
 
-    Group &group_of(Index model) { return groups_[model / lanes]; }
-    const Group &group_of(Index model) const { return groups_[model / lanes]; }
+    Index group_of(Index model) const {
+        require(model >= 0 && model < n_models_, "there is no model ", model);
+        return model / lanes;
+    }
     void resize(Group &group, Index n_columns) const;
     /// Steps on pairs, behind which others are known, n_known in all.
     void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,

@@ -130,17 +130,15 @@ protected:
     LayerScratch &scratch_;
 };
 
-}  // namespace
-
 /// Fills what a point keeps of a query.
 class DominationSweep : QueryParts {
 public:
     DominationSweep(DominationPoint &point, Index q, int n_threads, LayerScratch &scratch)
-        : QueryParts(point.layering_, q, n_threads, scratch), point_(point) {}
+        : QueryParts(point.layering, q, n_threads, scratch), point_(point) {}
     DominationSums evaluate(const double *z) {
         z_ = z;
         if (is_void()) {
-            for (PageArray<double> *a : {&point_.gradient, &point_.share_, &point_.rho_})
+            for (PageArray<double> *a : {&point_.gradient, &point_.share, &point_.rho})
                 std::fill(a->data() + begin_, a->data() + end_, 0.0);
             return {};
         }
@@ -165,7 +163,7 @@ private:
         gather(scratch_.peak, 1, nothing, body, [](double a, double b) { return std::max(a, b); });
     }
     void find_masses() {
-        double *share = point_.share_.data();
+        double *share = point_.share.data();
         const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
         sum(scratch_.mass, 1, [&](Index, Index first, Index last, double *mass) -> DominationSums {
             const RowView r = rows_;
@@ -177,10 +175,10 @@ private:
                 mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
             return {};
         });
-        double *log_mass = point_.shares_.log_mass(q_);
+        double *log_mass = point_.shares.log_mass(q_);
         for (std::size_t k = 0; k < mass_of.size(); ++k)
             log_mass[k] = mass_of[k] > 0.0 ? peak[k] + std::log(mass_of[k]) : nothing;
-        point_.shares_.update(q_);
+        point_.shares.update(q_);
     }
     DominationSums find_risks() {
         const std::size_t n = std::size_t(n_layers_);
@@ -190,7 +188,7 @@ private:
         below.resize(n);
         for (std::size_t k = 0; k < n; ++k) {
             const double peak = scratch_.peak[k];
-            log_below[k] = std::max(point_.shares_.log_below(q_)[k], -1e300);
+            log_below[k] = std::max(point_.shares.log_below(q_)[k], -1e300);
             below[k] = peak == nothing ? 0.0 : std::exp(log_below[k] - peak);
         }
         std::vector<double> &risks = scratch_.sums;
@@ -199,15 +197,15 @@ private:
                                                  double *risk) {
             return add_risks(first, last, risk, scratch_.largest[part]);
         });
-        std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
-        std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
+        std::copy_n(risks.data(), n, point_.risk.data() + cell_);
+        std::copy_n(risks.data() + n, n, point_.square_risk.data() + cell_);
         for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
         return total;
     }
     DominationSums add_risks(Index first, Index last, double *risk, double &largest) const {
         const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
-        const double *own = point_.share_.data();
-        double *rho = point_.rho_.data();
+        const double *own = point_.share.data();
+        double *rho = point_.rho.data();
         double *e_odds = point_.gradient.data();  // e^{-|odds|}, in the memory of the gradient until that is found
         const RowView r = rows_;
         const double *scores = z_;
@@ -242,10 +240,10 @@ private:
         return {.value = value, .odds = odds_sum, .weight = all};
     }
     DominationSums find_gradient() {
-        double *share = point_.share_.data(), *gradient = point_.gradient.data();
-        const double *rho = point_.rho_.data();
-        double *pull = point_.pull_.data() + cell_;
-        point_.shares_.sum_above(q_, point_.risk_.data() + cell_, pull);
+        double *share = point_.share.data(), *gradient = point_.gradient.data();
+        const double *rho = point_.rho.data();
+        double *pull = point_.pull.data() + cell_;
+        point_.shares.sum_above(q_, point_.risk.data() + cell_, pull);
         std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
         for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
         // The gradient sums to 0, so that the slope does not depend on the origin of z.
@@ -266,9 +264,9 @@ private:
             }
             return {.slope = slope, .slope_size = size};
         });
-        point_.shares_.average_below<true>(q_, squares.data(), below.data());
+        point_.shares.average_below<true>(q_, squares.data(), below.data());
         for (std::size_t k = 0; k < below.size(); ++k)
-            total.trace -= point_.square_risk_[cell_ + k] * below[k];
+            total.trace -= point_.square_risk[cell_ + k] * below[k];
         return total;
     }
     // With μ the unit roundoff, e^m is off by some μ(1 + |m|) of itself, sums of n of them by nμ more, and so
@@ -279,7 +277,7 @@ private:
         for (std::size_t k = 1; k < std::size_t(n_layers_); ++k) {
             const double log_below = std::abs(scratch_.log_below[k]);
             if (log_below < 1e300) largest = std::max(largest, log_below);
-            risk += point_.risk_[cell_ + k];
+            risk += point_.risk[cell_ + k];
         }
         const double K = 0x1p-53 * (double(end_ - begin_) + 32.0 + 8.0 * largest);
         const double of_gradient = 16.0 * K * risk;  // ∇L = π T - ω ρ, where Σ π T = Σ ω ρ
@@ -292,8 +290,6 @@ private:
     const double *z_ = nullptr;
 };
 
-namespace {
-
 /// ∇²L·v of one query.
 ///
 /// With v̄_k the mean of v over the lower layers, weighted as in Z_k, row i expects
@@ -303,10 +299,10 @@ namespace {
 class DominationProduct : QueryParts {
 public:
     DominationProduct(const DominationPoint &point, Index q, int n_threads, LayerScratch &scratch)
-        : QueryParts(point.layering(), q, n_threads, scratch), point_(point) {}
+        : QueryParts(point.layering, q, n_threads, scratch), point_(point) {}
     void multiply(const double *v, double *out) const {
         if (is_void()) return std::fill(out + begin_, out + end_, 0.0);
-        const double *share = point_.share().data(), *rho = point_.rho().data();
+        const double *share = point_.share.data(), *rho = point_.rho.data();
         const std::size_t n = std::size_t(n_layers_);
         const double origin = v[begin_];  // ∇²L·1 = 0
         std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
@@ -322,11 +318,11 @@ public:
         });
         below.resize(n);
         drawn.resize(n);
-        point_.shares().average_below(q_, sums.data(), below.data());
+        point_.shares.average_below(q_, sums.data(), below.data());
         double *expected = sums.data() + n;  // Σ ω ρ e
-        for (std::size_t k = 0; k < n; ++k) expected[k] += point_.square_risk()[cell_ + k] * below[k];
-        point_.shares().sum_above(q_, expected, drawn.data());
-        const double *pull = point_.pull().data() + cell_;
+        for (std::size_t k = 0; k < n; ++k) expected[k] += point_.square_risk[cell_ + k] * below[k];
+        point_.shares.sum_above(q_, expected, drawn.data());
+        const double *pull = point_.pull.data() + cell_;
         for_each_part([&](Index, Index first, Index last) {
             const RowView r = rows_;
             const double *mean = below.data(), *away = drawn.data();
@@ -354,9 +350,9 @@ double entropy(double x) {
 }  // namespace
 
 DominationPoint::DominationPoint(const Layering &layering, Doubles z, int n_threads)
-    : gradient(z.size(), huge_pages), layering_(layering), shares_(layering),
-      share_(z.size(), huge_pages), rho_(z.size(), huge_pages),
-      pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
+    : gradient(z.size(), huge_pages), layering(layering), shares(layering),
+      share(z.size(), huge_pages), rho(z.size(), huge_pages),
+      pull(std::size_t(layering.n_cells())), risk(pull.size()), square_risk(pull.size()) {
     const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<DominationSums> sums(chunks.size());
     for_each_query<LayerScratch>(chunks, n_threads, [&](Index c, Index q, LayerScratch &scratch) {
@@ -365,7 +361,7 @@ DominationPoint::DominationPoint(const Layering &layering, Doubles z, int n_thre
     const DominationSums total = sum_of(sums);
     value = total.value;
     slope = total.slope;
-    linear_ = total.odds - total.slope;
+    linear = total.odds - total.slope;
     total_curvature = total.trace;
     // Beside the rounding of each query, that of their sum: at most so many additions one after the other.
     const double depth = 0x1p-53 * (double(layering.n_queries()) + double(n_chunks));
@@ -375,7 +371,7 @@ DominationPoint::DominationPoint(const Layering &layering, Doubles z, int n_thre
 }
 
 void DominationPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
-    const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
+    const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     for_each_query<LayerScratch>(chunks, n_threads, [&](Index c, Index q, LayerScratch &scratch) {
         DominationProduct(*this, q, chunks[c].is_long ? n_threads : 1, scratch).multiply(v.data(), out.data());
     });
@@ -383,17 +379,17 @@ void DominationPoint::multiply(Doubles v, std::span<double> out, int n_threads) 
 
 double DominationPoint::dual(double t, int n_threads) const {
     if (t >= 1.0) return value - slope;
-    const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
+    const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<double> sums(chunks.size());
     parallel_for(Index(chunks.size()), n_threads, [&](Index c) {
         double sum = 0;
         for (Index q = chunks[c].first; q < chunks[c].last; ++q)
-            for (Index i = layering_.offsets[q]; i < layering_.offsets[q + 1]; ++i)
-                if (rho_[i] != 0.0)
-                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[i]);
+            for (Index i = layering.offsets[q]; i < layering.offsets[q + 1]; ++i)
+                if (rho[i] != 0.0)
+                    sum += layering.c(q) * layering.u(i) * entropy(t * rho[i]);
         sums[c] = sum;
     });
-    double total = t * linear_;
+    double total = t * linear;
     for (const double sum : sums) total += sum;
     return total;
 }

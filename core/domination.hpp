@@ -13,8 +13,7 @@ namespace linrank {
 /// L = Σ_i ω_i log(1 + Z_k e^{-m_i}), and ρ_i = Z_k / (Z_k + e^{m_i}) is the probability mass that row i
 /// leaves to the rows that it should dominate. All that is kept is bounded: ρ and the share
 /// π_j = u_j e^{m_j} / E_κ of each row in its layer κ. One exponential a row.
-class DominationPoint {
-public:
+struct DominationPoint {
     DominationPoint(const Layering &layering, Doubles z, int n_threads);
 
     double value = 0;            // L
@@ -32,25 +31,13 @@ public:
     /// of the tangent plane. Its rounding is below 4·value_error + slope_error.
     double dual(double t, int n_threads) const;
 
-    const Layering &layering() const { return layering_; }
-    const LayerShares &shares() const { return shares_; }
-    /// π and ρ, by position; 0 in queries of one layer.
-    Doubles share() const { return share_.view(); }
-    Doubles rho() const { return rho_.view(); }
-    /// By cell: T_κ = Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i, so that ∇L_j = π_j T_κ - ω_j ρ_j.
-    Doubles pull() const { return pull_; }
-    /// By cell: Σ ω_i ρ_i and Σ ω_i ρ_i² over the layer.
-    Doubles risk() const { return risk_; }
-    Doubles square_risk() const { return square_risk_; }
-
-private:
-    friend class DominationSweep;
-
-    const Layering &layering_;
-    LayerShares shares_;
-    PageArray<double> share_, rho_;
-    std::vector<double> pull_, risk_, square_risk_;
-    double linear_ = 0;  // D(t) = Σ ω h(tρ) + t·linear, h the binary entropy
+    const Layering &layering;
+    LayerShares shares;
+    PageArray<double> share, rho;  // π and ρ, by position; 0 in queries of one layer
+    // By cell: T_κ = Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i, so that ∇L_j = π_j T_κ - ω_j ρ_j; then
+    // Σ ω_i ρ_i and Σ ω_i ρ_i² over the layer.
+    std::vector<double> pull, risk, square_risk;
+    double linear = 0;  // D(t) = Σ ω h(tρ) + t·linear, h the binary entropy
 };
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns, with sums over rows in the precision of the data.

@@ -16,10 +16,10 @@ struct RowTerms {
     double own;     // b_j = ω_j ρ_j (1 - ρ_j)
 
     RowTerms(const DominationPoint &point, Index q, Index t) {
-        const Layering &l = point.layering();
+        const Layering &l = point.layering;
         const auto cell = std::size_t(l.first_cell[q] + l.levels[t]);
-        const double rho = point.rho()[t];
-        pulled = point.share()[t] * point.pull()[cell];
+        const double rho = point.rho[t];
+        pulled = point.share[t] * point.pull[cell];
         own = l.c(q) * l.u(t) * rho * (1.0 - rho);
     }
     double sum() const { return pulled + own; }
@@ -35,7 +35,7 @@ struct LayerMeans {
     LayerMeans(const Storage &storage, Order order, const DominationPoint &point, Index q,
                int n_threads)
         : n(storage.n_columns) {
-        const Layering &l = point.layering();
+        const Layering &l = point.layering;
         const Index begin = l.begin(q), length = l.length(q), size = l.n_levels[q] * n;
         const Index fitting = std::max<Index>(1, most_mean_cells / std::max<Index>(1, size));
         const Index n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
@@ -44,14 +44,14 @@ struct LayerMeans {
             std::vector<double> &sums = parts[p];
             sums.assign(size, 0.0);
             for (Index t = begin + first; t < begin + last; ++t)
-                RowRange<Storage>(storage, order, t, 1).add(&point.share()[t],
+                RowRange<Storage>(storage, order, t, 1).add(&point.share[t],
                                                             &sums[l.levels[t] * n]);
         });
         own = std::move(parts[0]);
         for (std::size_t p = 1; p < parts.size(); ++p)
             for (std::size_t c = 0; c < own.size(); ++c) own[c] += parts[p][c];
         below.resize(own.size());
-        point.shares().average_below(q, own.data(), below.data(), n);
+        point.shares.average_below(q, own.data(), below.data(), n);
     }
     const double *of(std::size_t k) const { return own.data() + k * std::size_t(n); }
     const double *under(std::size_t k) const { return below.data() + k * std::size_t(n); }
@@ -76,8 +76,7 @@ class DominationGram {
 public:
     DominationGram(const Storage &storage, Order order, const DominationPoint &point, Index padded)
         : storage_(storage), order_(order), point_(point), x_(storage.n_columns),
-            rows_(sum, padded),
-          layers_(sum, padded, 16) {}
+          rows_(sum, padded), layers_(sum, padded, 16) {}
 
     std::vector<double> sum;  // on and above the diagonal, padded; empty if nothing was added
 
@@ -88,11 +87,11 @@ public:
             const RowTerms terms(point_, q, t);
             const double d = terms.sum();
             if (!(d > 0.0)) continue;
-            const auto k = std::size_t(point_.layering().levels[t]);
+            const auto k = std::size_t(point_.layering.levels[t]);
             const double of_layer = terms.pulled / d, of_lower = terms.own / d;
             const double *mean = means.of(k), *under = means.under(k);
             Real *a = rows_.a(), *b = rows_.b();
-            rows.unpack(t - first, x_.data());
+            rows.unpack(t - first, 0, storage_.n_columns, x_.data());
             for (std::size_t c = 0; c < x_.size(); ++c) {
                 const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
                 a[c] = Real(x);
@@ -104,7 +103,7 @@ public:
     }
     /// Every other term of query q but those that add_rows found.
     void add_layers(const LayerMeans &means, Index q) {
-        const Layering &l = point_.layering();
+        const Layering &l = point_.layering;
         const auto n_layers = std::size_t(l.n_levels[q]);
         const auto cell = std::size_t(l.first_cell[q]);
         coupling_.assign(n_layers, 0.0);
@@ -116,8 +115,8 @@ public:
         const double *origin = means.under(n_layers - 1);
         for (std::size_t k = 0; k < n_layers; ++k) {
             add_square(coupling_[k], means.of(k), means.under(k));
-            add_square(point_.pull()[cell + k], means.of(k), origin);
-            add_square(-point_.risk()[cell + k], means.under(k), origin);
+            add_square(point_.pull[cell + k], means.of(k), origin);
+            add_square(-point_.risk[cell + k], means.under(k), origin);
         }
     }
     void flush() {
@@ -158,7 +157,7 @@ public:
     std::vector<double> out;
 
     void add(Index q) {
-        const Layering &l = point_.layering();
+        const Layering &l = point_.layering;
         n_layers_ = l.n_levels[q];
         if (n_layers_ < 2) return;
         is_exact_ = n_layers_ <= most_layers;
@@ -179,9 +178,9 @@ public:
 private:
     /// Sums by touched column: π x by layer, then b x by layer; or d x alone.
     double add_row(Index q, Index t) {
-        const Layering &l = point_.layering();
+        const Layering &l = point_.layering;
         const RowTerms terms(point_, q, t);
-        const double d = terms.sum(), share = point_.share()[t];
+        const double d = terms.sum(), share = point_.share[t];
         const auto k = std::size_t(l.levels[t]);
         const Index first = l.offsets[q];
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
@@ -217,9 +216,9 @@ private:
     }
     double mixed(Index q, std::size_t s) {
         const double *mean = sums_.data() + s * width_, *own = mean + n_layers_;
-        const double *square = point_.square_risk().data() + point_.layering().first_cell[q];
+        const double *square = point_.square_risk.data() + point_.layering.first_cell[q];
         below_.resize(n_layers_);
-        point_.shares().average_below(q, mean, below_.data());
+        point_.shares.average_below(q, mean, below_.data());
         double sum = 0;
         for (std::size_t k = 0; k < below_.size(); ++k)
             sum += (2.0 * own[k] + square[k] * below_[k]) * below_[k];
@@ -241,7 +240,7 @@ private:
 std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(x.rows));
-    const Layering &l = point.layering();
+    const Layering &l = point.layering;
     const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
     const Index n = std::max(square.n_parts(), std::ssize(chunks));
     std::vector<std::vector<double>> parts;
@@ -270,7 +269,7 @@ std::vector<double> hessian_matrix(const Positions &x, const DominationPoint &po
 
 std::vector<double> hessian_diagonal(const Positions &x, const DominationPoint &point,
                                      int n_threads) {
-    const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(x.rows));
+    const std::vector<QueryChunk> chunks = point.layering.chunks(n_accumulators(x.rows));
     return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
         DiagonalSums sums(storage, x.order, point);
         for (Index q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);

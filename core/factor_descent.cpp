@@ -58,7 +58,7 @@ double FactorDescent::weights_of(Index q, const double *factors, std::vector<dou
 }
 
 void FactorDescent::accept() {
-    if (!has_reached_) throw std::invalid_argument("there is no epoch to accept: call epoch() first");
+    require(has_reached_, "there is no epoch to accept: call epoch() first");
     has_reached_ = false;
     std::swap(accepted_, reached_);
     std::swap(accepted_weights_, weights_);
@@ -147,8 +147,7 @@ Index FactorDescent::end_of_batch(Index first) const {
     return end;
 }
 
-void FactorDescent::find_gradient(Index q, const double *v, const std::vector<double> &weights,
-                                  Scratch &s) const {
+void FactorDescent::find_gradient(Index q, const double *v, Doubles weights, Scratch &s) const {
     const FactorQuery here = query(q);
     rows_.scores(q, weights, s.local, s.t);
     s.v.compute(here, v);
@@ -340,6 +339,96 @@ double linear_decrease(const FactorQuery &query, Constraint constraint, const do
         sum += here + (constraint == Constraint::box ? fall : b * std::sqrt(fall));
     }
     return sum;
+}
+
+// ---- rows by query ----------------------------------------------------------------------------
+
+QueryRows::QueryRows(const Rows &rows, std::vector<Index> order, std::vector<Index> offsets,
+                     std::vector<double> scale)
+    : n_columns_(linrank::n_columns(rows)), order_(std::move(order)), offsets_(std::move(offsets)),
+      scale_(std::move(scale)) {
+    std::visit([&](const auto &storage) {
+        if constexpr (requires { storage.columns; }) renumber(storage);
+        else rows_ = storage;
+    }, rows);
+}
+
+template <class Value>
+void QueryRows::renumber(const CsrRows<Value> &rows) {
+    local_.resize(n_entries(rows));
+    first_column_.assign(1, 0);
+    std::vector<std::int32_t> number(rows.n_columns, -1);
+    for (Index q = 0; q < n_queries(); ++q) {
+        const auto begin = columns_.size();
+        for (Index t = first(q); t < first(q + 1); ++t) {
+            Index e = rows.offsets[row_at(order_, t)];
+            for_each_entry(rows, row_at(order_, t), [&](Index column, Value) {
+                std::int32_t &known = number[column];
+                if (known < 0) {
+                    require(columns_.size() - begin <= INT32_MAX,
+                            "a query has entries in more than 2^31 columns");
+                    known = std::int32_t(columns_.size() - begin);
+                    columns_.push_back(column);
+                }
+                local_[e++] = known;
+            });
+        }
+        for (auto c = begin; c < columns_.size(); ++c) number[columns_[c]] = -1;
+        first_column_.push_back(Index(columns_.size()));
+    }
+    rows_ = CsrRows<Value>{rows.values, local_.data(), rows.offsets, rows.n_rows, rows.n_columns};
+}
+
+template <class Visit>
+void QueryRows::each_column(Index q, const Visit &visit) const {
+    const Index n = width(q), *column = is_dense() ? nullptr : columns_.data() + first_column_[q];
+    if (column)
+        for (Index c = 0; c < n; ++c) visit(c, column[c]);
+    else
+        for (Index c = 0; c < n; ++c) visit(c, c);
+}
+
+void QueryRows::scores(Index q, Doubles w, std::vector<double> &scratch,
+                       std::vector<double> &out) const {
+    const double *local = w.data();
+    if (!is_dense() || !scale_.empty()) {
+        scratch.resize(width(q));
+        each_column(q, [&](Index c, Index column) {
+            scratch[c] = scale_.empty() ? w[column] : w[column] * scale_[column];
+        });
+        local = scratch.data();
+    }
+    out.resize(n_rows(q));
+    std::visit([&]<class Storage>(const Storage &rows) {
+        RowRange<Storage>(rows, order_, first(q), n_rows(q)).dot(local, out.data());
+    }, rows_);
+}
+
+void QueryRows::combine(Index q, Doubles a, std::vector<double> &out) const {
+    out.assign(width(q), 0.0);
+    std::visit([&]<class Storage>(const Storage &rows) {
+        RowRange<Storage>(rows, order_, first(q), n_rows(q)).add(a.data(), out.data());
+    }, rows_);
+    if (scale_.empty()) return;
+    each_column(q, [&](Index c, Index column) { out[c] *= scale_[column]; });
+}
+
+std::pair<double, double> QueryRows::inner(Index q, Doubles a, Doubles b, Doubles global) const {
+    double with_a = 0, with_b = 0;
+    each_column(q, [&](Index c, Index column) {
+        with_a += a[c] * global[column];
+        with_b += b[c] * global[column];
+    });
+    return {with_a, with_b};
+}
+
+void QueryRows::scatter(Index q, double s, Doubles a, double t, Doubles b,
+                        std::span<double> global) const {
+    each_column(q, [&](Index c, Index column) { global[column] += s * a[c] + t * b[c]; });
+}
+
+void QueryRows::scatter(Index q, Doubles a, std::span<double> global) const {
+    each_column(q, [&](Index c, Index column) { global[column] += a[c]; });
 }
 
 }  // namespace linrank

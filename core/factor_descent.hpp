@@ -1,10 +1,69 @@
 // Block descent for duals of low rank: a step a query, each to the lowest point of its line.
 #pragma once
 
-#include "query_rows.hpp"
+#include "products.hpp"
 #include "random.hpp"
 
 namespace linrank {
+
+// The rows of each query, with vectors over the columns that it has entries in.
+
+/// Rows D x by query, D = diag(scale).
+///
+/// A query of sparse rows meets few columns. They are numbered anew in each query, so that a vector over
+/// them, called local, is short; it costs four bytes an entry. Dense rows keep all columns.
+class QueryRows {
+public:
+    /// `order` is empty when positions are rows, else it names no row twice: an entry has one number.
+    /// `scale` is empty for ones. The arrays of `rows` outlive this.
+    QueryRows(const Rows &rows, std::vector<Index> order, std::vector<Index> offsets,
+              std::vector<double> scale);
+    QueryRows(QueryRows &&) = default;
+    QueryRows(const QueryRows &) = delete;  // rows_ looks at local_
+
+    Index n_columns() const { return n_columns_; }
+    Index n_queries() const { return Index(offsets_.size()) - 1; }
+    Index first(Index q) const { return offsets_[q]; }
+    Index n_rows(Index q) const { return first(q + 1) - first(q); }
+    /// Length of a local vector of query q.
+    Index width(Index q) const {
+        return is_dense() ? n_columns_ : first_column_[q + 1] - first_column_[q];
+    }
+    /// Bytes that a pass over the rows of query q reads, about. Of sparse rows without a look at each of
+    /// them: the columns of a query are no more than its entries.
+    Index bytes(Index q) const {
+        return is_dense() ? 4 * n_rows(q) * n_columns_ : 8 * (width(q) + n_rows(q));
+    }
+
+    /// out[i] = D x_i·w for the rows of q, w over all columns.
+    void scores(Index q, Doubles w, std::vector<double> &scratch, std::vector<double> &out) const;
+    /// out = Σ a[i] D x_i, local.
+    void combine(Index q, Doubles a, std::vector<double> &out) const;
+
+    // Of two local vectors at once: what costs is to find their columns in the global one.
+    /// Σ a·global and Σ b·global over the columns of q.
+    std::pair<double, double> inner(Index q, Doubles a, Doubles b, Doubles global) const;
+    /// global += s a + t b.
+    void scatter(Index q, double s, Doubles a, double t, Doubles b, std::span<double> global) const;
+    /// global += a.
+    void scatter(Index q, Doubles a, std::span<double> global) const;
+
+private:
+    template <class Value>
+    void renumber(const CsrRows<Value> &rows);
+    bool is_dense() const { return first_column_.empty(); }
+    /// visit(c, column of c) for each element of a local vector.
+    template <class Visit>
+    void each_column(Index q, const Visit &visit) const;
+
+    Index n_columns_;
+    std::vector<Index> order_, offsets_;
+    std::vector<double> scale_;
+    Rows rows_;
+    std::vector<std::int32_t> local_;         // column of each entry, counted in its query
+    std::vector<Index> first_column_;  // of each query, in columns_; empty for dense rows
+    std::vector<Index> columns_;       // their numbers in the matrix
+};
 
 // Duals of low rank, α_ij = <v_i, v_j> over the pairs of one query, by sums over levels: never a pair.
 
@@ -181,7 +240,7 @@ private:
     /// The queries order_[first .. end), from the directions to the point where the next epoch starts.
     void batch(Index first, Index end, double momentum, int n_threads);
     /// ∂f/∂v of a query at v and β, into the scratch.
-    void find_gradient(Index q, const double *v, const std::vector<double> &weights, Scratch &) const;
+    void find_gradient(Index q, const double *v, Doubles weights, Scratch &) const;
     void find_direction(Direction &, Scratch &);
     void find_steps(std::span<Direction> batch);
     /// The best step along a direction, the others where they are.

@@ -41,8 +41,7 @@ class GramAccumulator {
 public:
     explicit GramAccumulator(const Storage &storage, Index most_bytes = Index(1) << 24)
         : product(sum, padded(storage.n_columns)), storage_(storage),
-            padded_(padded(storage.n_columns)), x_(padded_),
-          last_(padded_), most_bytes_(most_bytes) {}
+          padded_(padded(storage.n_columns)), x_(padded_), last_(padded_), most_bytes_(most_bytes) {}
 
     std::vector<double> sum;  // XᵀAᵀAX
     CrossProduct<Real> product;
@@ -168,9 +167,7 @@ private:
             put(x, i, sign, tree.data() + m * cell_);
     }
     void add_prefix(const std::vector<Real> &tree, Index slot, Real factor, Real g, Real *b) {
-        if (adjacent_) return slot > 0 ? add_cell(tree.data() + slot * cell_, factor, g, b)
-            : void();
-        for (Index m = slot; m > 0; m -= m & -m)
+        for (Index m = slot; m > 0; m -= adjacent_ ? m : m & -m)
             add_cell(tree.data() + m * cell_, factor, g, b);
     }
 

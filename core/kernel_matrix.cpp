@@ -2,7 +2,6 @@
 
 #include "checks.hpp"
 #include "products.hpp"
-#include "symmetric.hpp"
 
 namespace linrank {
 
@@ -172,8 +171,8 @@ private:
             // The high bits of a product with an odd number are well mixed.
             const int shift = 64 - std::countr_zero(column.size());
             std::size_t place = std::size_t(std::uint64_t(c) * 0x9E3779B97F4A7C15u >> shift);
-            while (column[place] != c && column[place] >= 0) place = (place + 1)
-                & (column.size() - 1);
+            while (column[place] != c && column[place] >= 0)
+                place = (place + 1) & (column.size() - 1);
             return place;
         }
     };
@@ -289,9 +288,8 @@ std::vector<double> symmetric_product(const KernelFunction &f, const Rows &rows,
 }
 
 void check_columns(const Rows &a, const Rows &b) {
-    if (n_columns(a) != n_columns(b))
-        throw std::invalid_argument("rows of " + std::to_string(n_columns(a)) + " and of " +
-                                    std::to_string(n_columns(b)) + " columns have no kernel");
+    require(n_columns(a) == n_columns(b), "rows of ", n_columns(a), " and of ", n_columns(b),
+            " columns have no kernel");
 }
 
 }  // namespace
@@ -305,8 +303,8 @@ PageArray<double> kernel_matrix(const KernelFunction &f, const Rows &a, const Ro
     const bool symmetric = &a == &b;
     for_each_tile(f, a, b, symmetric, n_threads, [&](const Tile &t) {
         for (Index r = 0; r < t.n_i; ++r)
-            std::copy(t.row(r) + t.from, t.row(r) + t.n_j, out.data() + (t.i + r) * n + t.j
-                      + t.from);
+            std::copy(t.row(r) + t.from, t.row(r) + t.n_j,
+                      out.data() + (t.i + r) * n + t.j + t.from);
         if (symmetric)
             for (Index c = t.from; c < t.n_j; ++c)
                 for (Index r = 0; r < t.n_i; ++r) out[(t.j + c) * n + t.i + r] = t.row(r)[c];

@@ -50,39 +50,6 @@ void add_pair_sums(const PairProblem &problem, Index q, const Windows &w, double
     add_level_sums(w, v, above, -1.0, below, n_threads);
 }
 
-}  // namespace
-
-// Where a part begins is found by bisection with the test of the walk itself, which is monotone in
-// both scores. With NaN it is not: the maximum and the ends of the walks keep everything within
-// bounds then.
-void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
-                           std::int32_t *from, int n_threads) {
-    const auto is_violated = [&](Index e, double other) { return (margin - s[e]) + other > 0.0; };
-    std::array<Index, n_parts + 1> starts{};
-    for (Index part = 1; part <= n_parts; ++part) {
-        const Index first = n * part / n_parts;
-        Index low = starts[part - 1], high = first == 0 ? low : n;
-        while (low < high) {
-            const Index middle = (low + high) / 2;
-            if (is_violated(middle, s[first - 1])) low = middle + 1;
-            else high = middle;
-        }
-        starts[part] = low;
-    }
-    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
-        Index end = starts[part];
-        const Index next = starts[part + 1];
-        for (Index t = first; t < last; ++t) {
-            while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
-            upto[t] = std::int32_t(end);
-        }
-        std::fill(from + end, from + next, std::int32_t(last));
-    });
-    std::fill(from + starts[n_parts], from + n, std::int32_t(n));
-}
-
-namespace {
-
 /// Of a query that all threads sweep; all numbers but degrees and slopes are by place.
 class LongSweep : QuerySweep {
     friend class QuerySweep;
@@ -203,6 +170,35 @@ private:
 };
 
 }  // namespace
+
+// Where a part begins is found by bisection with the test of the walk itself, which is monotone in
+// both scores. With NaN it is not: the maximum and the ends of the walks keep everything within
+// bounds then.
+void find_windows_parallel(const double *s, Index n, double margin, std::int32_t *upto,
+                           std::int32_t *from, int n_threads) {
+    const auto is_violated = [&](Index e, double other) { return (margin - s[e]) + other > 0.0; };
+    std::array<Index, n_parts + 1> starts{};
+    for (Index part = 1; part <= n_parts; ++part) {
+        const Index first = n * part / n_parts;
+        Index low = starts[part - 1], high = first == 0 ? low : n;
+        while (low < high) {
+            const Index middle = (low + high) / 2;
+            if (is_violated(middle, s[first - 1])) low = middle + 1;
+            else high = middle;
+        }
+        starts[part] = low;
+    }
+    for_parts(n, n_parts, n_threads, [&](Index part, Index first, Index last) {
+        Index end = starts[part];
+        const Index next = starts[part + 1];
+        for (Index t = first; t < last; ++t) {
+            while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
+            upto[t] = std::int32_t(end);
+        }
+        std::fill(from + end, from + next, std::int32_t(last));
+    });
+    std::fill(from + starts[n_parts], from + n, std::int32_t(n));
+}
 
 PairTotals evaluate_long(PairPoint &point, Index q, const double *z, int n_threads) {
     return LongSweep(point, q, n_threads).evaluate(z);

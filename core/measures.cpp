@@ -30,11 +30,9 @@ Index reach_of(const Measure &m, const RankedQuery &query) {
 
 /// Mean of value[level] over ranks [begin, end).
 double mean_of(const RankedQuery &query, Doubles value, std::int32_t begin, std::int32_t end) {
-    if (end == begin + 1)
-        return value[query.level[begin]];
+    if (end == begin + 1) return value[query.level[begin]];
     double sum = 0.0;
-    for (std::int32_t i = begin; i < end; ++i)
-        sum += value[query.level[i]];
+    for (std::int32_t i = begin; i < end; ++i) sum += value[query.level[i]];
     return sum / (end - begin);
 }
 
@@ -203,12 +201,10 @@ void mean_survival(const RankedQuery &query, Doubles stop, std::int32_t begin,
     survive[0] = 1.0;
     for (std::int32_t i = begin; i < end; ++i) {
         const double count = i - begin + 1;
-        const auto r = std::size_t(query.level[i]);
-        const auto top = std::min<Index>(depth, i - begin + 1);
-        for (Index j = top; j > 0; --j) {
-            const auto at = std::size_t(j);
+        const double chance = stop[query.level[i]];
+        for (Index j = std::min<Index>(depth, i - begin + 1); j > 0; --j) {
             const double part = double(j) / count;
-            survive[at] = (1.0 - part) * survive[at] + part * (1.0 - stop[r]) * survive[at - 1];
+            survive[j] = (1.0 - part) * survive[j] + part * (1.0 - chance) * survive[j - 1];
         }
     }
 }
@@ -231,21 +227,17 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
     double value = 0.0, looking = 1.0;
     std::vector<double> survive;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        const double chance = mean_of(query, stop, begin, end);
         if (end == begin + 1) {
-            const double chance = mean_of(query, stop, begin, end);
             value += looking * chance / end;
             looking *= 1.0 - chance;
             return;
         }
-        const double chance = mean_of(query, stop, begin, end);
         if (chance == 0.0) return;  // nobody stops here
-        const Index taken =
-            std::min(std::min<Index>(end, depth) - begin, looked_at(chance));
+        const Index taken = std::min(std::min<Index>(end, depth) - begin, looked_at(chance));
         mean_survival(query, stop, begin, end, taken, survive);
-        for (Index j = 0; j < taken; ++j) {
-            const auto at = std::size_t(j);
-            value += looking * (survive[at] - survive[at + 1]) / double(begin + j + 1);
-        }
+        for (Index j = 0; j < taken; ++j)
+            value += looking * (survive[j] - survive[j + 1]) / double(begin + j + 1);
         looking *= survive.back();
     });
     return value;
@@ -260,10 +252,7 @@ double auc(const RankedQuery &query, const Relevance &rel) {
     Index relevant_above = 0, twice = 0;
     for_each_group(query.score_end, query.n_rows(), [&](std::int32_t begin, std::int32_t end) {
         Index hits = 0;
-        for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = std::size_t(query.level[i]);
-            hits += rel.flag[r] > 0.0 ? 1 : 0;
-        }
+        for (Index i = begin; i < end; ++i) hits += rel.flag[query.level[i]] > 0.0;
         twice += (end - begin - hits) * (2 * relevant_above + hits);
         relevant_above += hits;
     });

@@ -40,9 +40,8 @@ public:
         if (start == nullptr) throw std::bad_alloc();
     }
     PageArray(PageArray &&other) noexcept { swap(other); }
-    PageArray &operator=(PageArray &&other) noexcept {
-        PageArray moved(std::move(other));
-        swap(moved);
+    PageArray &operator=(PageArray other) noexcept {
+        swap(other);
         return *this;
     }
     ~PageArray() {

@@ -92,16 +92,13 @@ class RunningSums {
     /// Throws std::invalid_argument for weights that are negative or not finite, and for disorder.
     RunningSums(Doubles weights, Integers restarts)
         : restarts_(restarts.begin(), restarts.end()), sums_(weights.size()) {
-        if (restarts_.empty() || restarts_.front() != 0 || !std::is_sorted(restarts_.begin(),
-                                                                           restarts_.end()))
-            throw std::invalid_argument("restarts of the running sums must increase from 0");
+        require(!restarts_.empty() && restarts_.front() == 0 && std::ranges::is_sorted(restarts_),
+                "restarts of the running sums must increase from 0");
         auto restart = restarts_.begin();
         double sum = 0.0;
         for (std::size_t t = 0; t < weights.size(); ++t) {
-            if (!(weights[t] >= 0.0 && weights[t] <= std::numeric_limits<double>::max()))
-                throw std::invalid_argument("row weight " + std::to_string(t)
-                                            + " must be finite and >= 0, got "
-                                            + std::to_string(weights[t]));
+            require(weights[t] >= 0.0 && std::isfinite(weights[t]), "row weight ", t,
+                    " must be finite and >= 0, got ", weights[t]);
             for (; restart != restarts_.end() && *restart == Index(t); ++restart) sum = 0.0;
             sums_[t] = sum += weights[t];
         }
@@ -113,14 +110,11 @@ class RunningSums {
     Range range(Index first, Index n) const {
         const auto next = std::upper_bound(restarts_.begin(), restarts_.end(), first);
         if (next != restarts_.end() && *next < first + n)
-            throw std::invalid_argument("the rows of a cell cross a restart of the running sums at "
-                                        + std::to_string(*next));
+            refuse("the rows of a cell cross a restart of the running sums at ", *next);
         const double low = *(next - 1) == first ? 0.0 : sums_[first - 1];
         const double high = sums_[first + n - 1];
-        if (!(low < high && high <= std::numeric_limits<double>::max()))
-            throw std::invalid_argument("the weights of elements " + std::to_string(first) + " to "
-                                        + std::to_string(first + n - 1)
-                                        + " of the rows vanish or overflow");
+        require(low < high && std::isfinite(high), "the weights of elements ", first, " to ",
+                first + n - 1, " of the rows vanish or overflow");
         return {first, n, low, high};
     }
 
@@ -148,8 +142,8 @@ class RunningSums {
         for (; longest > 1; longest -= longest / 2) {
             for (Search &search : searches) {
                 const Index half = search.n / 2;  // 0 once n is 1: nothing moves any more
-                search.base += half & -std::int64_t(search.base[half
-                                                                - (search.n > 1)] <= search.target);
+                const bool is_beyond = search.base[half - (search.n > 1)] <= search.target;
+                search.base += half & -std::int64_t(is_beyond);
                 search.n -= half;
                 __builtin_prefetch(search.base + search.n / 2);
             }

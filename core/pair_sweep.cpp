@@ -114,9 +114,8 @@ private:
         const double *s = scratch_.s.data();
         double *above = scratch_.above.data(), *below = scratch_.below.data();
         const Windows w = windows_of(is_inner, [&](std::int32_t *upto, std::int32_t *from) {
-            find_windows(n, [s, order = order_](Index t) {
-                return s[order[t]];
-            }, margin, upto, from);
+            const auto score = [s, order = order_](Index t) { return s[order[t]]; };
+            find_windows(n, score, margin, upto, from);
         });
         level_sums(w, 2 * width_, scratch_.v.data(), above, below, scratch_);
         // trees leave rounding where no violator is
@@ -125,8 +124,8 @@ private:
                 if (above[i] == 0.0) above[n + i] = 0.0;
                 if (below[i] == 0.0) below[n + i] = 0.0;
             }
-        const bool is_hinge = loss_.kind == PairLoss::hinge, is_band = is_huber(),
-            is_on_grid = grid_ > 0.0;
+        const bool is_hinge = loss_.kind == PairLoss::hinge, is_band = is_huber();
+        const bool is_on_grid = grid_ > 0.0;
         const double c = c_, scale = c * 0.5 / loss_.epsilon;  // of the slopes of a band
         PairMoments total;
         for (Index i = 0; i < n; ++i) {
@@ -166,14 +165,14 @@ private:
     // off by a grid each, those of others by no more.
     Errors errors(const PairMoments &m, double margin) const {
         if (!(grid_ > 0.0)) return errors_of(m, sum_, scratch_.s.data(), std::identity());
-        const double n = double(n_), off = std::fmod(margin, grid_) == 0.0 ? 0.0 : 4.0
-            * unit_roundoff;
+        const double n = double(n_);
+        const double off = std::fmod(margin, grid_) == 0.0 ? 0.0 : 4.0 * unit_roundoff;
         const double moved = grid_ * (m.violations + 0.5 * c_ * n * n), few = 8.0 * unit_roundoff;
         const double of_slacks = off * m.spread + few * (m.violations + std::abs(m.slacks));
-        const double of_squares = off * m.square_spread + few
-            * (m.violations + std::abs(m.squares));
-        return {of_slacks + moved, of_slacks, of_squares, m.n_active * off * off * m.largest
-                * m.largest};
+        const double of_squares = off * m.square_spread
+                                  + few * (m.violations + std::abs(m.squares));
+        return {of_slacks + moved, of_slacks, of_squares,
+                m.n_active * off * off * m.largest * m.largest};
     }
 
     SweepScratch &scratch_;
@@ -201,7 +200,7 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, Doubles z, const
     : LossPoint(z.size()), problem_(problem), loss_(loss), order_(z.size(), huge_pages),
       level_(z.size(), huge_pages), upto_(z.size(), huge_pages), from_(z.size(), huge_pages),
       upto_inner_(loss.kind == PairLoss::huber ? z.size() : 0, huge_pages),
-          from_inner_(upto_inner_.size(), huge_pages),
+      from_inner_(upto_inner_.size(), huge_pages),
       place_(problem.by_level.size(), huge_pages), degree_(z.size(), huge_pages) {
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<PairTotals> sums(chunks.size());

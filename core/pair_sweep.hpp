@@ -11,7 +11,6 @@
 #include "loss_point.hpp"
 #include "queries.hpp"
 #include "simd.hpp"
-#include "sort_scores.hpp"
 
 namespace linrank {
 

@@ -17,6 +17,44 @@ void for_row_parts(const PreferenceList &list, Index n_parts, int n_threads, con
     });
 }
 
+/// The rows of Λ X, where Λ = ∇²L(z) is the Laplacian of the graph of curved preferences.
+template <class Storage>
+class LaplacianRows {
+public:
+    LaplacianRows(const Storage &storage, Order order, const PreferencePoint &point)
+        : storage_(storage), order_(order), point_(point) {}
+
+    /// The rows whose combination is row i of Λ X, i itself first; none if it is zero.
+    bool find(Index i) {
+        rows_.assign(1, row_at(order_, i));
+        factors_.assign(1, 0.0);
+        for (const Index entry : point_.list().of_row(i)) {
+            const double h = point_.curvature(entry >> 1);
+            if (h == 0.0) continue;
+            factors_[0] += h;
+            factors_.push_back(-h);
+            rows_.push_back(row_at(order_, point_.list().other(entry)));
+        }
+        return rows_.size() > 1;
+    }
+    /// total += row i of Λ X = Σ h (x_i - x_other), for the last row found.
+    void add(double *total) const { range().add(factors_.data(), total); }
+    /// out = x_i.
+    void unpack(double *out) const { range().unpack(0, 0, storage_.n_columns, out); }
+    /// All the rows of the combination.
+    Integers rows() const { return rows_; }
+
+private:
+    RowRange<Storage> range() const {
+        return RowRange<Storage>(storage_, rows_, 0, Index(rows_.size()));
+    }
+    const Storage &storage_;
+    Order order_;
+    const PreferencePoint &point_;
+    std::vector<Index> rows_;
+    std::vector<double> factors_;
+};
+
 }  // namespace
 
 PreferenceList::PreferenceList(Integers winners, Integers losers, Doubles weight, Index n_rows)
@@ -34,21 +72,13 @@ PreferenceList::PreferenceList(Integers winners, Integers losers, Doubles weight
     });
     offsets_ = counting_sort(2 * n_pairs(), n_rows, [&](Index entry) {
         return entry & 1 ? loser(entry >> 1) : winner(entry >> 1);
-        }, [&](Index entry, Index place) { incident_[place] = entry;
-    });
+    }, [&](Index entry, Index place) { incident_[place] = entry; });
 }
 
 std::vector<Index> PreferenceList::row_parts(Index n_parts) const {
     // A row without preferences still costs a visit.
     const auto cost = [&](Index i) { return offsets_[i] + i; };
     return equal_parts(n_rows(), n_parts, cost);
-}
-
-Index PreferenceList::largest_degree() const {
-    Index largest = 0;
-    for (std::size_t i = 0; i + 1 < offsets_.size(); ++i)
-        largest = std::max(largest, offsets_[i + 1] - offsets_[i]);
-    return largest;
 }
 
 PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, Doubles z,
@@ -116,48 +146,6 @@ void PreferencePoint::multiply(Doubles v, std::span<double> out, int n_threads) 
         }
     });
 }
-
-namespace {
-
-/// The rows of Λ X, where Λ = ∇²L(z) is the Laplacian of the graph of curved preferences.
-template <class Storage>
-class LaplacianRows {
-public:
-    LaplacianRows(const Storage &storage, Order order, const PreferencePoint &point)
-        : storage_(storage), order_(order), point_(point) {}
-
-    /// The rows whose combination is row i of Λ X, i itself first; none if it is zero.
-    bool find(Index i) {
-        rows_.assign(1, row_at(order_, i));
-        factors_.assign(1, 0.0);
-        for (const Index entry : point_.list().of_row(i)) {
-            const double h = point_.curvature(entry >> 1);
-            if (h == 0.0) continue;
-            factors_[0] += h;
-            factors_.push_back(-h);
-            rows_.push_back(row_at(order_, point_.list().other(entry)));
-        }
-        return rows_.size() > 1;
-    }
-    /// total += row i of Λ X = Σ h (x_i - x_other), for the last row found.
-    void add(double *total) const { range().add(factors_.data(), total); }
-    /// out = x_i.
-    void unpack(double *out) const { range().unpack(0, out); }
-    /// All the rows of the combination.
-    Integers rows() const { return rows_; }
-
-private:
-    RowRange<Storage> range() const {
-        return RowRange<Storage>(storage_, rows_, 0, Index(rows_.size()));
-    }
-    const Storage &storage_;
-    Order order_;
-    const PreferencePoint &point_;
-    std::vector<Index> rows_;
-    std::vector<double> factors_;
-};
-
-}  // namespace
 
 // Σ_i x_i (ΛX)_iᵀ over the rows, on and above the diagonal: p vector additions and an outer product
 // per row, where the sum over preferences would take p outer products.

@@ -21,7 +21,7 @@ public:
     Index n_pairs() const { return Index(winners_.size()); }
     Index n_rows() const { return Index(offsets_.size()) - 1; }
     /// Preferences of the row that has most.
-    Index largest_degree() const;
+    Index largest_degree() const { return longest_range(offsets_); }
     Index winner(Index t) const { return winners_[t]; }
     Index loser(Index t) const { return losers_[t]; }
     double weight(Index t) const { return weight_.empty() ? 1.0 : weight_[t]; }

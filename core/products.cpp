@@ -26,14 +26,9 @@ Index n_accumulators(const Rows &rows) {
 LongestSums longest_sums(const Rows &rows) {
     const Index n = n_rows(rows), n_tasks = std::clamp<Index>(n / 512, 1, n_accumulators(rows));
     const Index row = std::visit([]<class Storage>(const Storage &r) -> Index {
-        if constexpr (requires { r.offsets; }) {
-            Index longest = 0;
-            for (Index i = 0; i < r.n_rows; ++i)
-                longest = std::max(longest, r.offsets[i + 1] - r.offsets[i]);
-            return longest;
-        } else {
-            return r.n_columns;
-        }
+        if constexpr (requires { r.offsets; })
+            return longest_range({r.offsets, std::size_t(r.n_rows + 1)});
+        else return r.n_columns;
     }, rows);
     return {row, n / n_tasks + n_tasks};
 }

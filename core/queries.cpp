@@ -1,7 +1,6 @@
 #include "queries.hpp"
 
 #include "hash_index.hpp"
-#include "sort_scores.hpp"
 
 namespace linrank {
 namespace {
@@ -19,8 +18,7 @@ struct QueryLabels {
 std::int32_t rank_by_sort(const QueryLabels &label, Index begin, Index end,
                           std::int32_t *levels, int n_threads) {
     const Index n = end - begin;
-    if (n > std::numeric_limits<std::int32_t>::max())
-        throw std::invalid_argument("a query has more than 2147483647 rows");
+    require(n <= INT32_MAX, "a query has more than 2147483647 rows");
     std::vector<double> labels(n);
     for (Index i = 0; i < n; ++i) labels[i] = label(begin + i);
     std::vector<std::int32_t> order(n);
@@ -96,19 +94,20 @@ Codes factorize(Integers ids) {
 }
 
 Grouping group_rows(Integers codes, Index n_queries) {
+    require(n_queries >= 0, "n_queries must be >= 0");
     Index previous = 0;
     bool is_identity = true;
     for (const Index code : codes) {
-        if (code < 0 || code >= n_queries)
-            throw std::invalid_argument("a query code is out of range");
+        require(code >= 0 && code < n_queries, "a query code is out of range");
         is_identity &= code >= previous;
         previous = code;
     }
     std::vector<Index> order(is_identity ? 0 : codes.size());
-    std::vector<Index> offsets = counting_sort( Index(codes.size()), n_queries,
-        [&](Index i) { return codes[i]; }, [&](Index i, Index place) {
-            if (!is_identity) order[place] = i;
-        });
+    std::vector<Index> offsets = counting_sort(std::ssize(codes), n_queries, [&](Index i) {
+        return codes[i];
+    }, [&](Index i, Index place) {
+        if (!is_identity) order[place] = i;
+    });
     return {std::move(order), std::move(offsets), is_identity};
 }
 

@@ -49,12 +49,11 @@ class QuerySweep {
 protected:
     QuerySweep(PairPoint &point, Index q)
         : problem_(point.problem_), loss_(point.loss_), q_(q), begin_(problem_.begin(q)),
-            n_(problem_.length(q)),
-          c_(problem_.c(q)), order_(point.order_.data() + begin_),
-              level_(point.level_.data() + begin_),
+          n_(problem_.length(q)), c_(problem_.c(q)), order_(point.order_.data() + begin_),
+          level_(point.level_.data() + begin_),
           place_(point.place_.empty() ? nullptr : point.place_.data() + begin_),
           degree_(point.degree_.data() + begin_), gradient_(point.gradient.data() + begin_),
-              point_(point) {}
+          point_(point) {}
 
     /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of
     /// all slopes together (2-norm, squared).
@@ -138,7 +137,7 @@ protected:
             const double slope = unit * (m.largest + c_ * sum);
             return {unit * m.spread, unit * m.spread,
                     unit * (m.square_spread + c_ * sum * (m.n_active + sum)),
-                        m.n_active * slope * slope};
+                    m.n_active * slope * slope};
         }
         double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
         for (Index i = 0; i < n_; ++i) {

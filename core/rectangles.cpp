@@ -108,8 +108,8 @@ Rectangles::Rectangles(const Queries &queries, Integers chosen, double C)
         const Index n_columns = std::ssize(lower) - first_column.back();
         first_row.push_back(std::ssize(upper));
         first_column.push_back(std::ssize(lower));
-        if (n_columns > 0 && n_rows > (most_entries - offsets.back()) / n_columns)
-            throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
+        require(n_columns == 0 || n_rows <= (most_entries - offsets.back()) / n_columns,
+                "the rectangles have more than 2^60 entries: choose fewer queries");
         offsets.push_back(offsets.back() + n_rows * n_columns);
     }
 }

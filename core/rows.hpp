@@ -28,11 +28,14 @@ struct CsrRows {
 
 using Rows = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float>, CsrRows<double>>;
 
-inline Index n_rows(const Rows &rows) {
-    return std::visit([](const auto &r) { return r.n_rows; }, rows);
+/// Of a matrix, however it is stored.
+template <class... Storage>
+Index n_rows(const std::variant<Storage...> &matrix) {
+    return std::visit([](const auto &m) { return m.n_rows; }, matrix);
 }
-inline Index n_columns(const Rows &rows) {
-    return std::visit([](const auto &r) { return r.n_columns; }, rows);
+template <class... Storage>
+Index n_columns(const std::variant<Storage...> &matrix) {
+    return std::visit([](const auto &m) { return m.n_columns; }, matrix);
 }
 
 /// Numbers that are stored, and how many of them lie before those of row i; of a dense matrix all.
@@ -84,13 +87,8 @@ struct RowPair {
 /// + 1] of `from`, each of `width` bytes. All indices have been checked.
 inline void gather_spans(const std::uint8_t *from, std::size_t width, Integers offsets,
                          Integers order, std::uint8_t *to) {
-    for (const Index i : order) {
-        const auto row = std::size_t(i);
-        const auto begin = std::size_t(offsets[row]) * width;
-        const auto n_bytes = std::size_t(offsets[row + 1] - offsets[row]) * width;
-        if (n_bytes > 0) std::memcpy(to, from + begin, n_bytes);
-        to += n_bytes;
-    }
+    for (const Index i : order)
+        to = std::copy(from + offsets[i] * width, from + offsets[i + 1] * width, to);
 }
 
 // The checks that a matrix passes once, when it enters.

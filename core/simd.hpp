@@ -6,8 +6,8 @@
 // they share with the rest is always inlined, for the same reason.
 #pragma once
 
-#include "learner.hpp"
 #include "loss.hpp"
+#include "rows.hpp"
 
 namespace linrank {
 
@@ -72,8 +72,8 @@ template <bool is_above, class Insert, class Visit>
 [[gnu::always_inline]] inline void walk_windows(const Windows &q, bool is_band, Index first,
                                                 Index last, const Insert &insert,
                                                 const Visit &visit) {
-    const std::int32_t *outer = is_above ? q.upto : q.from, *inner = is_above ? q.upto_inner
-        : q.from_inner;
+    const std::int32_t *outer = is_above ? q.upto : q.from;
+    const std::int32_t *inner = is_above ? q.upto_inner : q.from_inner;
     const auto reach = [&](Index &next, Index end, double sign) __attribute__((always_inline)) {
         if constexpr (is_above)
             for (; next < end; ++next) insert(next, sign);
@@ -107,6 +107,63 @@ struct SwapSums : PairSums {
     double slope = 0, all = 0;  // Σ ω l'(ξ), Σ ω
     double gradient = 0;  // with respect to z of the row
 };
+
+// What a stochastic learner remembers beside its vectors.
+
+/// The rule of a step on a pair with the difference x = x_winner - x_loser.
+enum class Algorithm : std::int32_t { sgd_svm, pegasos, passive_aggressive, romma, logistic };
+
+/// The weight ρ of an iterate in the average: none, 1, or how many iterates there are with it.
+enum class Average : std::int32_t { none, uniform, weighted };
+
+/// The scalars of one model. Its weights are w = scale·v with a vector v that a step changes by a
+/// multiple of x only: shrinking w costs nothing.
+///
+/// sgd_svm, pegasos and logistic shrink by (1 - 1/t) at every step; with η_t = 1/(λt) the whole product
+/// is scale = a/(λt), exactly, after any number of steps. The other two have scale = a.
+///
+/// The sum Σ ρ_s w_s of iterates is K v - z, where K_t = Σ_{s≤t} ρ_s scale_s and z += K_{t-1} δ x when
+/// step t adds δ x to v: summation by parts.
+struct Learner {
+    Algorithm algorithm = Algorithm::pegasos;
+    double strength = 0;      // λ; of passive_aggressive its largest step
+    double a = 1;             // factor of the projections (pegasos), of the updates (romma)
+    double t = 0;             // steps behind it, those it was told to start from included
+    double square = 0;        // ‖v‖², kept step by step where the rule needs it
+    double first = 0;         // t where its average began
+    double K = 0;             // Σ ρ scale
+    double total = 0;         // Σ ρ
+    double loss = 0;          // Σ of the losses that its steps met, each before its update
+    Index n_updates = 0;
+
+    [[gnu::always_inline]] bool shrinks() const {
+        return algorithm != Algorithm::passive_aggressive && algorithm != Algorithm::romma;
+    }
+    /// w = scale()·v; before the first step of a learner that shrinks, w = 0.
+    [[gnu::always_inline]] double scale() const {
+        if (!shrinks()) return a;
+        return t > 0 ? a / (strength * t) : 0;
+    }
+};
+
+/// Steps on some pairs by `width` models side by side: element c of the vectors of all models is
+/// v[c*width .. (c+1)*width), width 1 or `lanes`. v and z are aligned to 64 bytes and padded to lines of
+/// eight numbers, which are 0 beyond the columns.
+struct DescentBatch {
+    Learner *learners;
+    int n_models;        // lanes in use, the first ones
+    Index n_columns;
+    double *v;
+    double *z;           // null if nothing is averaged
+    double *scratch;     // one number a column, padded; zeros before and after
+    Average average;
+    const RowPair *pairs;
+    Index n_pairs;
+    Index n_known;  // pairs that may be looked at, to ask for their rows ahead: >= n_pairs
+};
+
+/// Models that share a pass through the pairs.
+inline constexpr int lanes = 8;
 
 /// Steps of one model, or of several side by side, on pairs of rows stored in this way.
 template <class Storage>
@@ -175,10 +232,9 @@ struct Simd {
     void (*add_symmetric)(Index n_rows, Index n, const double *q, Index stride,
                           const double *u, const double *v, double *sums, double *total);
 
-    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums +=
-    // theirs.
-    void (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient,
-                      SwapSums &sums);
+    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it; returns their
+    // sums.
+    SwapSums (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient);
     // With h the curvatures of the same pairs, ω l'': out[j] += Σ h (others[j] - v); returns Σ h (v
     // - others[j]).
     double (*multiply_swaps)(PairLoss, const SwapRow &, const SwapRows &, double v,

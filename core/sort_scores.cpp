@@ -1,7 +1,6 @@
-#include "sort_scores.hpp"
+#include "queries.hpp"
 
 #include "pages.hpp"
-#include "parallel.hpp"
 
 namespace linrank {
 namespace {

@@ -116,10 +116,8 @@ PairCells StreamIndex::add(Integers ids, Doubles labels, Integers sizes) {
 void StreamIndex::add_rows(Query &query, std::span<const std::int32_t> fresh, PairCells &cells) {
     rows_.resize(query.rows.size() + fresh.size());
     // Stable: of equal labels the old come first.
-    std::ranges::merge(query.rows, fresh, rows_.begin(), {}, [&](std::int32_t row) {
-        return labels_[row];
-        }, [&](std::int32_t row) { return labels_[row];
-    });
+    const auto label = [&](std::int32_t row) { return labels_[row]; };
+    std::ranges::merge(query.rows, fresh, rows_.begin(), {}, label, label);
     if (labels_[rows_.front()] != labels_[rows_.back()])
         append_cells(query.first_new, fresh, cells);
     query.first_new = none;
@@ -200,7 +198,7 @@ std::vector<Index> StreamIndex::compact() {
 
 StreamIndex::State StreamIndex::state() {
     check_whole();
-    State out{.sizes = sizes_, .labels = labels_, .n_forgotten = n_forgotten_};
+    State out{.labels = labels_, .sizes = sizes_, .n_forgotten = n_forgotten_};
     for (const Query *query : query_) out.ids.push_back(query->id);
     for (const Query &query : queries_) out.recency.push_back(query.id);
     return out;
@@ -209,8 +207,8 @@ StreamIndex::State StreamIndex::state() {
 void StreamIndex::restore(const State &state) {
     add(state.ids, state.labels, state.sizes);
     touch(state.recency);
-    if (n_forgotten_ != 0 || n_queries() != std::ssize(state.recency))
-        throw std::invalid_argument("the rows and queries of the buffer do not fit together");
+    require(n_forgotten_ == 0 && n_queries() == std::ssize(state.recency),
+            "the rows and queries of the buffer do not fit together");
     n_forgotten_ = state.n_forgotten;
 }
 

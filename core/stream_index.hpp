@@ -62,8 +62,9 @@ class StreamIndex {
     /// The rows by position (there must be no gap) and the queries from least to most recently
     /// seen.
     struct State {
-        std::vector<Index> ids = {}, sizes = {}, recency = {};
+        std::vector<Index> ids = {};
         std::vector<double> labels = {};
+        std::vector<Index> sizes = {}, recency = {};
         Index n_forgotten = 0;
     };
     State state();

@@ -1,8 +1,9 @@
 // The hot loop is Reader::features.
 #include "svmlight.hpp"
 
+#include <cstdio>
+
 #include "decimal.hpp"
-#include "svmlight_faults.hpp"
 
 namespace linrank::svmlight {
 
@@ -39,6 +40,7 @@ constexpr auto expected_text = expected_texts();
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 inline bool ends_data(char c) { return c == '\n' || c == '#'; }
+bool ends_token(char c) { return is_blank(c) || ends_data(c); }
 
 inline const char *skip_blanks(const char *p) {
     while (is_blank(*p)) ++p;
@@ -51,6 +53,98 @@ PageArray<T> first(const PageArray<T> &from, std::size_t n) {
     std::copy_n(from.data(), n, copy.data());
     return copy;
 }
+
+// ---- what is wrong with a line, in words: each looks at the text again --------------------------
+
+/// Thrown inside the parser only; parse() turns it into a Fault with line and column.
+struct FaultAt {
+    const char *at;
+    std::string message;
+};
+
+/// Whether `word` starts at p, in any case.
+bool starts_with(const char *p, const char *word) {
+    for (; *word; ++p, ++word)
+        if ((*p | 0x20) != *word) return false;
+    return true;
+}
+
+[[noreturn]] void fail(const char *at, std::string message) { throw FaultAt{at, std::move(message)}; }
+
+/// The token at p in quotes, cut when long, unprintable bytes as \xNN; or "a blank" or "the end of
+/// the line".
+std::string quote_token(const char *p) {
+    constexpr int longest = 24;
+    if (*p == '\n' || (*p == '\r' && p[1] == '\n')) return "the end of the line";
+    if (is_blank(*p)) return "a blank";
+    std::string text = "'";
+    const char *const start = p;
+    do {
+        append_printable(*p++, text);
+    } while (!ends_token(*p) && p - start < longest);
+    return text + (ends_token(*p) ? "'" : "...'");
+}
+
+/// No number, a number that is not finite, or one out of range at p. `what`: "the label".
+[[noreturn]] void fail_number(const char *p, decimal::Outcome outcome, const std::string &what, const char *type) {
+    const char *const unsigned_part = p + (*p == '-' || *p == '+');
+    if (outcome == decimal::Outcome::overflow)
+        fail(p, what + " is out of the range of a " + type + " float: " + quote_token(p));
+    if (starts_with(unsigned_part, "inf") || starts_with(unsigned_part, "nan"))
+        fail(p, what + " is " + quote_token(p) + "; expected a finite number");
+    fail(p, "expected a number for " + what + ", got " + quote_token(p));
+}
+
+/// No `index:`, or an index that is too large or not above `last`, at p.
+[[noreturn]] void fail_feature(const char *p, Index last) {
+    if (std::memcmp(p, "qid:", 4) == 0) fail(p, "the query id must come once, right behind the label");
+    const char *end = p + (*p == '-');
+    const bool negative = end != p;
+    Index index = 0;
+    const char *const digits = end;
+    for (; decimal::is_digit(*end); ++end)
+        if (index <= max_feature) index = index * 10 + (*end - '0');
+    if (end == digits) fail(p, "expected a feature as index:value, got " + quote_token(p));
+    const std::string name(digits, std::size_t(end - digits < 24 ? end - digits : 24));
+    if (*end != ':')
+        fail(end, "expected ':' and a value behind feature index " + name + ", got " + quote_token(end));
+    if (negative) fail(p, "feature index -" + name + " is negative; indices start at 0 or 1");
+    if (index > max_feature)
+        fail(p, "feature index " + name + " is too large; the largest is " + std::to_string(max_feature));
+    if (index == last)
+        fail(p, "feature " + name + " is given twice; indices must increase within a line");
+    fail(p, "feature " + name + " follows " + std::to_string(last) +
+                "; indices must increase within a line");
+}
+
+/// Something right behind the value of feature `last` at p, or behind the query id (`last` < 0).
+[[noreturn]] void fail_after_value(const char *p, Index last) {
+    fail(p, "unexpected " + quote_token(p) + " right behind " +
+                (last < 0 ? std::string("the label or query id")
+                          : "the value of feature " + std::to_string(last)) +
+                "; expected a blank or the end of the line");
+}
+
+/// An index out of `range` among the features that start at p.
+[[noreturn]] void fail_range(const char *p, Range range) {
+    for (;;) {
+        p = skip_blanks(p);
+        Index index = 0;
+        for (const char *q = p; *q != ':'; ++q) index = index * 10 + (*q - '0');
+        if (index < range.lowest || index > range.highest)
+            fail(p, "feature index " + std::to_string(index) + " is out of range; expected " +
+                        std::to_string(range.lowest) + " to " + std::to_string(range.highest));
+        while (!ends_token(*p)) ++p;
+    }
+}
+
+/// Only some lines have a query id, and this one has (or has not).
+std::string mixed_queries(bool has_query) {
+    return has_query ? "a query id where the lines before have none; give every line one, or none"
+                     : "no query id where the lines before have one; give every line one, or none";
+}
+
+// ---- reading ----------------------------------------------------------------------------------
 
 /// Reads lines into a piece, by way of a scratch that has room for all of them.
 template <class Value>
@@ -295,6 +389,22 @@ private:
 };
 
 }  // namespace
+
+void append_printable(char c, std::string &text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F) {
+        text += c;
+    } else {
+        char escape[5];
+        std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned>(byte));
+        text += escape;
+    }
+}
+
+void WordList::push(std::string_view word) {
+    text.insert(text.end(), word.begin(), word.end());
+    offsets.push_back(Index(text.size()));
+}
 
 std::optional<Fault> Piece::query_fault(bool before) const {
     if (query_place.line == 0 || has_query == before) return std::nullopt;

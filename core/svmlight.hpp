@@ -8,6 +8,7 @@
 
 #include "hash_index.hpp"
 #include "pages.hpp"
+#include "rows.hpp"
 
 namespace linrank::svmlight {
 
@@ -24,6 +25,30 @@ struct Fault {
     Place place;
     std::string message;
 };
+
+/// Words one after the other: word i is text[offsets[i], offsets[i+1]).
+struct Words {
+    std::string_view text;
+    Integers offsets;
+
+    std::string_view operator[](Index i) const {
+        return text.substr(offsets[i], offsets[i + 1] - offsets[i]);
+    }
+    Index size() const { return offsets.empty() ? 0 : std::ssize(offsets) - 1; }
+};
+
+struct WordList {
+    std::vector<std::uint8_t> text;
+    std::vector<Index> offsets{0};
+
+    void push(std::string_view word);
+    Words view() const {
+        return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
+    }
+};
+
+/// Adds a byte for a message, what cannot be printed as \xNN.
+void append_printable(char c, std::string &text);
 
 /// Strings one after another: string i is text[ends[i-1] .. ends[i]).
 struct Strings {
@@ -174,5 +199,24 @@ void fill_comments(Pieces pieces, char *text, Index *offsets);
 
 /// The integer that a text is the shortest form of; false if it is none of 64 bits.
 bool parse_integer(std::string_view text, std::int64_t &value);
+
+// ---- rows to text, the inverse of the reader ---------------------------------------------------
+
+/// What the lines say. Ids and comments are written as they are: that they hold no blanks and no line ends is
+/// checked by who has the rows and can name the one at fault.
+struct Lines {
+    Rows rows;
+    Doubles labels;
+    Doubles weights;  // empty: without weights
+    Words ids;                  // one a row; no words: without ids
+    Words comments;             // one a row, "" for none; no words: without comments
+    Index base = 1;            // the number of the first column
+    /// Whether the first line names the last column, and column 0 where counting begins there, even if they
+    /// are no entries of it: a reader tells the number of columns, and where they begin, by what it meets.
+    bool names_ends = false;
+};
+
+/// The text of all lines. Every number reads back to the same bits: it is the shortest that does.
+std::vector<std::uint8_t> text_of(const Lines &lines, int n_threads);
 
 }  // namespace linrank::svmlight

@@ -28,118 +28,6 @@ std::vector<Index> parts_of_cost(Index n, Index n_parts, const auto &cost_of) {
     return equal_parts(n, n_parts, [&](Index k) { return total[k]; });
 }
 
-}  // namespace
-
-std::vector<Index> SwapProblem::query_parts(Index n_parts) const {
-    return parts_of_cost(n_queries(), n_parts, [&](Index q) { return length(q) * (depth[q] + 1); });
-}
-
-SwapTotals swap_totals(const SwapProblem &problem) {
-    SwapTotals totals;
-    std::vector<double> scores, weight;
-    for (Index q = 0; q < problem.n_queries(); ++q) {
-        const Index begin = problem.offsets[q], n = problem.length(q);
-        scores.assign(n, 0.0);
-        weight.resize(n);
-        double total = 0;
-        Index n_pairs = 0;
-        for (Index t = begin; t < begin + problem.depth[q]; ++t) {
-            // At equal scores every slack is 1: a Huber loss of ε = 1 has the curvature ω there.
-            const Index after = begin + n - t - 1;
-            simd().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
-                                      problem.rows(t + 1, begin + n, scores.data()), weight.data());
-            for (Index j = 0; j < after; ++j) {
-                total += weight[j];
-                n_pairs += weight[j] > 0.0;
-            }
-        }
-        totals.weight.push_back(total);
-        totals.n_pairs.push_back(n_pairs);
-    }
-    return totals;
-}
-
-/// Calls visit(task, t, first, last, out + first) for the pairs of each row t with the rows [first, last) of a
-/// piece, which returns what is to be added to out[t]; those sums are kept apart and added piece by piece, so
-/// that no two threads write to the same number.
-template <class Visit>
-void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) const {
-    const SwapProblem &p = problem_;
-    const std::vector<Piece> pieces = pieces_of(p);
-    const auto n = Index(pieces.size());
-    const auto bounds = parts_of_cost(n, n_tasks, [&](Index k) {
-        return (pieces[k].end - pieces[k].begin) * (p.depth[pieces[k].q] + 1);
-    });
-    std::vector<std::vector<double>> own(n);
-    parallel_for(Index(bounds.size()) - 1, n_threads, [&](Index task) {
-        for (Index k = bounds[task]; k < bounds[task + 1]; ++k) {
-            const Piece &piece = pieces[k];
-            std::fill(out + piece.begin, out + piece.end, 0.0);
-            const Index begin = p.offsets[piece.q];
-            const Index end = std::min<Index>(begin + p.depth[piece.q], piece.end);
-            std::vector<double> &sums = own[k];
-            sums.resize(std::max<Index>(end - begin, 0));
-            for (Index t = begin; t < end; ++t) {
-                const Index first = std::max(t + 1, piece.begin);
-                sums[t - begin] = visit(task, t, first, piece.end, out + first);
-            }
-            if (piece.begin == begin && piece.end == p.offsets[piece.q + 1]) {
-                for (std::size_t t = 0; t < sums.size(); ++t) out[begin + Index(t)] += sums[t];
-                sums = {};
-            }
-        }
-    });
-    for (Index k = 0; k < n; ++k) {
-        double *begin = out + p.offsets[pieces[k].q];
-        for (std::size_t t = 0; t < own[k].size(); ++t) begin[t] += own[k][t];
-    }
-}
-
-SwapPoint::SwapPoint(const SwapProblem &problem, PairLoss loss, Doubles z, int n_threads)
-    : LossPoint(z.size()), problem_(problem), loss_(loss), z_(z.size(), huge_pages) {
-    std::copy(z.begin(), z.end(), z_.data());
-    std::vector<SwapSums> sums(n_tasks);
-    for_each_piece(n_threads, gradient.data(), [&](Index task, Index t, Index first,
-                                                   Index last, double *out) {
-        SwapSums s;
-        simd().add_swaps(loss_, row(t), rows(first, last), out, s);
-        add_sums(sums[task], s);
-        return s.gradient;
-    });
-    const SwapSums total = sum_of(sums);
-    set_sums(total);
-    // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
-    Index longest = 0, n_rows_of_pairs = 0;
-    for (Index q = 0; q < problem_.n_queries(); ++q) {
-        const Index n = problem_.length(q), depth = problem_.depth[q];
-        longest = std::max(longest, n);
-        n_rows_of_pairs += depth * (1 + n / piece_rows);
-    }
-    const double chain = double(std::min(longest, piece_rows) / 8 + n_rows_of_pairs + n_tasks + 24);
-    // A slack is off by two roundings of what it is the difference of, off <= 4μ(1 + |ξ|), and its sign may be
-    // as well; so the sums of ω·off and of ω (l' + off) off over all pairs with ξ > -off are at most
-    const double off = 4.0 * unit_roundoff;
-    const double spread = 1.0001 * off * (total.all + sum_of_slacks);
-    set_errors(loss_.kind == PairLoss::squared_hinge
-                   ? 1.0001 * off * (2.0 * (sum_of_slacks + value) + off * (total.all + value))
-                   : spread,
-               spread, chain);
-    gradient_error = 2.0 * unit_roundoff * double(longest + 8) * total.slope;
-}
-
-void SwapPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
-    for_each_piece(n_threads, out.data(), [&](Index, Index t, Index first, Index last,
-                                              double *sums) {
-        return simd().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
-    });
-}
-
-void SwapPoint::curvatures(Index t, Index first, Index last, double *out) const {
-    simd().swap_curvatures(loss_, row(t), rows(first, last), out);
-}
-
-namespace {
-
 /// d_i = Σ_j ω_ij l'' over the pairs of each row of a query.
 void degrees_of(const SwapPoint &point, Index q, std::vector<double> &degree, std::vector<double> &bent) {
     const SwapProblem &p = point.problem();
@@ -235,6 +123,111 @@ private:
 };
 
 }  // namespace
+
+std::vector<Index> SwapProblem::query_parts(Index n_parts) const {
+    return parts_of_cost(n_queries(), n_parts, [&](Index q) { return length(q) * (depth[q] + 1); });
+}
+
+SwapTotals swap_totals(const SwapProblem &problem) {
+    SwapTotals totals;
+    std::vector<double> scores, weight;
+    for (Index q = 0; q < problem.n_queries(); ++q) {
+        const Index begin = problem.offsets[q], n = problem.length(q);
+        scores.assign(n, 0.0);
+        weight.resize(n);
+        double total = 0;
+        Index n_pairs = 0;
+        for (Index t = begin; t < begin + problem.depth[q]; ++t) {
+            // At equal scores every slack is 1: a Huber loss of ε = 1 has the curvature ω there.
+            const Index after = begin + n - t - 1;
+            simd().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
+                                      problem.rows(t + 1, begin + n, scores.data()), weight.data());
+            for (Index j = 0; j < after; ++j) {
+                total += weight[j];
+                n_pairs += weight[j] > 0.0;
+            }
+        }
+        totals.weight.push_back(total);
+        totals.n_pairs.push_back(n_pairs);
+    }
+    return totals;
+}
+
+/// Calls visit(task, t, first, last, out + first) for the pairs of each row t with the rows [first, last) of a
+/// piece, which returns what is to be added to out[t]; those sums are kept apart and added piece by piece, so
+/// that no two threads write to the same number.
+template <class Visit>
+void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) const {
+    const SwapProblem &p = problem_;
+    const std::vector<Piece> pieces = pieces_of(p);
+    const auto n = Index(pieces.size());
+    const auto bounds = parts_of_cost(n, n_tasks, [&](Index k) {
+        return (pieces[k].end - pieces[k].begin) * (p.depth[pieces[k].q] + 1);
+    });
+    std::vector<std::vector<double>> own(n);
+    parallel_for(Index(bounds.size()) - 1, n_threads, [&](Index task) {
+        for (Index k = bounds[task]; k < bounds[task + 1]; ++k) {
+            const Piece &piece = pieces[k];
+            std::fill(out + piece.begin, out + piece.end, 0.0);
+            const Index begin = p.offsets[piece.q];
+            const Index end = std::min<Index>(begin + p.depth[piece.q], piece.end);
+            std::vector<double> &sums = own[k];
+            sums.resize(std::max<Index>(end - begin, 0));
+            for (Index t = begin; t < end; ++t) {
+                const Index first = std::max(t + 1, piece.begin);
+                sums[t - begin] = visit(task, t, first, piece.end, out + first);
+            }
+            if (piece.begin == begin && piece.end == p.offsets[piece.q + 1]) {
+                for (std::size_t t = 0; t < sums.size(); ++t) out[begin + Index(t)] += sums[t];
+                sums = {};
+            }
+        }
+    });
+    for (Index k = 0; k < n; ++k) {
+        double *begin = out + p.offsets[pieces[k].q];
+        for (std::size_t t = 0; t < own[k].size(); ++t) begin[t] += own[k][t];
+    }
+}
+
+SwapPoint::SwapPoint(const SwapProblem &problem, PairLoss loss, Doubles z, int n_threads)
+    : LossPoint(z.size()), problem_(problem), loss_(loss), z_(z.size(), huge_pages) {
+    std::copy(z.begin(), z.end(), z_.data());
+    std::vector<SwapSums> sums(n_tasks);
+    for_each_piece(n_threads, gradient.data(), [&](Index task, Index t, Index first,
+                                                   Index last, double *out) {
+        const SwapSums s = simd().add_swaps(loss_, row(t), rows(first, last), out);
+        add_sums(sums[task], s);
+        return s.gradient;
+    });
+    const SwapSums total = sum_of(sums);
+    set_sums(total);
+    // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
+    const Index longest = longest_range(problem_.offsets);
+    Index n_rows_of_pairs = 0;
+    for (Index q = 0; q < problem_.n_queries(); ++q)
+        n_rows_of_pairs += problem_.depth[q] * (1 + problem_.length(q) / piece_rows);
+    const double chain = double(std::min(longest, piece_rows) / 8 + n_rows_of_pairs + n_tasks + 24);
+    // A slack is off by two roundings of what it is the difference of, off <= 4μ(1 + |ξ|), and its sign may be
+    // as well; so the sums of ω·off and of ω (l' + off) off over all pairs with ξ > -off are at most
+    const double off = 4.0 * unit_roundoff;
+    const double spread = 1.0001 * off * (total.all + sum_of_slacks);
+    set_errors(loss_.kind == PairLoss::squared_hinge
+                   ? 1.0001 * off * (2.0 * (sum_of_slacks + value) + off * (total.all + value))
+                   : spread,
+               spread, chain);
+    gradient_error = 2.0 * unit_roundoff * double(longest + 8) * total.slope;
+}
+
+void SwapPoint::multiply(Doubles v, std::span<double> out, int n_threads) const {
+    for_each_piece(n_threads, out.data(), [&](Index, Index t, Index first, Index last,
+                                              double *sums) {
+        return simd().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
+    });
+}
+
+void SwapPoint::curvatures(Index t, Index first, Index last, double *out) const {
+    simd().swap_curvatures(loss_, row(t), rows(first, last), out);
+}
 
 std::vector<double> hessian_matrix(const Positions &x, const SwapPoint &point, int n_threads) {
     const PaddedSquare square(n_columns(x.rows));

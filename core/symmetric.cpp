@@ -1,7 +1,6 @@
-#include "symmetric.hpp"
+#include "products.hpp"
 
 #include "checks.hpp"
-#include "simd.hpp"
 
 namespace linrank {
 

@@ -1,6 +1,5 @@
 #include "trec.hpp"
 
-#include <cstdio>
 #include <functional>
 
 #include "decimal.hpp"
@@ -20,7 +19,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' |
 std::string quoted(std::string_view word) {
     constexpr std::size_t longest = 40;
     std::string text = "'";
-    for (const char c : word.substr(0, longest)) append_printable(c, text);
+    for (const char c : word.substr(0, longest)) svmlight::append_printable(c, text);
     return text + (word.size() > longest ? "...'" : "'");
 }
 
@@ -69,22 +68,6 @@ std::uint64_t hash_of(Index query, std::string_view word) {
 }
 
 }  // namespace
-
-void append_printable(char c, std::string &text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7F) {
-        text += c;
-    } else {
-        char escape[5];
-        std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned>(byte));
-        text += escape;
-    }
-}
-
-void WordList::push(std::string_view word) {
-    text.insert(text.end(), word.begin(), word.end());
-    offsets.push_back(Index(text.size()));
-}
 
 // ---- reading ----------------------------------------------------------------------------------
 

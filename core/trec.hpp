@@ -5,31 +5,7 @@
 
 namespace linrank::trec {
 
-/// Words one after the other: word i is text[offsets[i], offsets[i+1]).
-struct Words {
-    std::span<const char> text;
-    Integers offsets;
-
-    std::string_view operator[](Index i) const {
-        const auto at = std::size_t(i);
-        const auto begin = std::size_t(offsets[at]);
-        return {text.data() + begin, std::size_t(offsets[at + 1]) - begin};
-    }
-    Index size() const { return Index(offsets.size()) - 1; }
-};
-
-struct WordList {
-    std::vector<std::uint8_t> text;
-    std::vector<Index> offsets{0};
-
-    void push(std::string_view word);
-    Words view() const {
-        return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
-    }
-};
-
-/// Adds a byte for a message, what cannot be printed as \xNN.
-void append_printable(char c, std::string &text);
+using svmlight::Words, svmlight::WordList;
 
 enum class Kind { qrels, run };
 

@@ -19,6 +19,7 @@ from linrank.cli import files as files_module
 from linrank.cli.console import Console, json_report
 from linrank.cli.files import write_lines
 from linrank.cli.main import COMMANDS, main
+from linrank.io import sidecars
 from linrank.methods.base import METHODS
 
 
@@ -55,7 +56,7 @@ def test_scores_are_read_at_once_and_a_bad_line_is_found(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"scores.txt:3: expected one finite score, got 'x'"):
         files_module.read_scores(str(path))
     path.write_text("1\n2.5\n")
-    monkeypatch.setattr(files_module, "suppress", None)  # no line is looked at by itself
+    monkeypatch.setattr(sidecars, "suppress", None)  # no line is looked at by itself
     assert files_module.read_scores(str(path)).tolist() == [1.0, 2.5]
 
 

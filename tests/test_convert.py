@@ -42,7 +42,7 @@ def convert_within(budget, text, path, dtype="float32", storage="auto", n_thread
     """The store of a text, which may be a pipe."""
     source = io.BytesIO(text) if isinstance(text, bytes) else text
     reading = ReadingOptions.of(dtype, storage, None, "auto")
-    return convert_text(source, path, reading, budget, n_threads, **others)
+    return convert_text(source, path, reading, replace(budget, n_threads=n_threads), **others)
 
 
 def check_equal(store, text, **reading):

@@ -122,7 +122,7 @@ def test_a_reader_that_is_read_from_again():
     for first in (0, 1):
         text = "".join(f"{7 * q + first} 0 d 1\n" for q in range(2000)).encode()
         assert reader.read(np.frombuffer(text, np.uint8)) is None
-        query, _, id_offsets, _, _, _, line, _ = reader.take()
+        query, (_, id_offsets), _, _, line, _ = reader.take()
         assert query.tolist() == list(range(2000))
         assert len(id_offsets) == 2001
         assert line.tolist() == list(range(1, 2001))
@@ -372,7 +372,7 @@ REFUSED = [
     ),
     (
         MemoryError,
-        lambda: _core.preference_hessian_matrix(no_rows(2**32), None, points_of_nothing()[1], 1),
+        lambda: _core.hessian_matrix(no_rows(2**32), None, points_of_nothing()[1], 1),
     ),
     (MemoryError, lambda: descent(rows=_core.csr_rows(EMPTY, i32(), i64(*[0] * 5), 2**46))),
     # Queries and levels.

@@ -399,7 +399,7 @@ def test_bad_labels_are_named(labels, message):
 
 
 SHARE, LINEAR = (
-    "must be None or a share > 0 and <= 1",
+    "must be a share of .* > 0 and <= 1, or None",
     "estimator must be a linear ranker of linrank",
 )
 

@@ -284,7 +284,7 @@ def test_rows_without_ids_are_refused(data, message):
 def test_what_is_no_judgment_is_refused():
     with pytest.raises(TypeError, match="qrels must be a Qrels, the path"):
         label_by_qrels(rows_of([("q", "a")]), 3)
-    with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):
+    with pytest.raises(ValueError, match="unjudged must be 'zero', 'drop' or 'error'"):
         label_by_qrels(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")
 
 

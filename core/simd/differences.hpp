@@ -4,8 +4,6 @@
 // entry meets one cache line with its weight in all of them. The difference is taken in the type of the
 // rows, everything else in double; of sparse rows it is never formed.
 #pragma once
-#include "../learner.hpp"
-#include "../rows.hpp"
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {

@@ -1,9 +1,6 @@
 // All kernels of one instruction set, compiled together; what contraction would change lies apart.
 #include "dense.hpp"
 #include "descent.hpp"
-#include "exponential.hpp"
-#include "gram.hpp"
-#include "swaps.hpp"
 #include "sweep.hpp"
 #include "tiles.hpp"
 

@@ -1,6 +1,6 @@
 // Vectors of eight lanes in the compiler's own notation: lowered to whatever the target has.
 #pragma once
-#include "basics.hpp"
+#include "simd.hpp"
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif

@@ -180,7 +180,7 @@ def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8],
 def gather_spans(source: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], width: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], to: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Copy rows of different lengths in an order: elements of `width` bytes."""
 
-def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, ids: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None, comments: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """
     Lines of SVMlight text, as bytes; ids and comments are words, one a row.
     """
@@ -193,22 +193,22 @@ class TrecReader:
     def read(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, str] | None:
         """Read whole lines; (line, message) of the first fault, or None."""
 
-    def take(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], bytes]:
+    def take(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]], tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], bytes]:
         """
         (query by row, ids of the queries, documents by row, values, lines, tag of a run); words as text and offsets.
         """
 
-def repeated_document(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
+def repeated_document(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], documents: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> tuple[int, int] | None:
     """
     (row, earlier row) of a query and a document that are named twice, or None.
     """
 
-def find_documents(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+def find_documents(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], documents: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], wanted_query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     The row that has each of the wanted queries and documents, -1 where none has.
     """
 
-def document_order(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], text_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+def document_order(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], documents: tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """The place of each document in the order of the ids of its query."""
 
 def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
@@ -320,16 +320,36 @@ class PairPoint:
 
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
+@overload
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """H in full, flattened."""
+
+@overload
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+@overload
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The diagonal of H, or an estimate."""
+
 def pair_point(problem: PairProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
 
 def hessian_product(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
     """(H v, X v) in one pass over the rows."""
-
-def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """H in full, flattened."""
-
-def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """An estimate of the diagonal of H."""
 
 class PreferenceList:
     """Preferences by winner, loser and weight."""
@@ -375,12 +395,6 @@ class PreferencePoint:
 
 def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
 
-def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """H in full, flattened."""
-
-def preference_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """The diagonal of H."""
-
 class SwapProblem:
     """Gains and places of the rows of a ranking."""
 
@@ -425,12 +439,6 @@ class SwapPoint:
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 def swap_point(problem: SwapProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> SwapPoint: ...
-
-def swap_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """H in full, flattened."""
-
-def swap_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """The diagonal of H."""
 
 class PublishedPoint:
     """Pair loss at given scores by a published way of counting."""
@@ -491,17 +499,11 @@ class DominationPoint:
     @property
     def rho(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
     def dual(self, t: float, n_threads: int) -> float: ...
 
 def domination_point(layering: Layering, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> DominationPoint: ...
-
-def domination_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """H in full, flattened."""
-
-def domination_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """The diagonal of H."""
 
 class Columns:
     """A matrix by columns, a copy."""

@@ -89,14 +89,21 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def check_positive(name: str, value: Any, otherwise: str = "") -> None:
-    """Raise ValueError for what is no finite number > 0; the message ends with ``otherwise``."""
+def check_positive(name: str, value: Any, otherwise: str = "", optional: bool = False) -> None:
+    """Raise ValueError for what is no finite number > 0; the message ends with ``otherwise``.
+
+    None passes where the value is ``optional``, here as below.
+    """
+    if optional and value is None:
+        return
     if not (is_number(value) and 0.0 < float(value) < float("inf")):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}{otherwise}")
 
 
-def check_natural(name: str, value: Any, otherwise: str = "") -> None:
+def check_natural(name: str, value: Any, otherwise: str = "", optional: bool = False) -> None:
     """Raise ValueError for what is no integer >= 1; ``otherwise`` says what else it may be."""
+    if optional and value is None:
+        return
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1{otherwise}, got {value!r}")
 
@@ -104,10 +111,14 @@ def check_natural(name: str, value: Any, otherwise: str = "") -> None:
 def check_numbers(C: Any, tol: Any, max_iter: Any) -> None:
     """Raise ValueError for numbers that no training takes; the last two may be None."""
     check_positive("C", C)
-    if tol is not None:
-        check_positive("tol", tol)
-    if max_iter is not None:
-        check_natural("max_iter", max_iter)
+    check_positive("tol", tol, optional=True)
+    check_natural("max_iter", max_iter, optional=True)
+
+
+def check_share(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError for what is neither None nor a number > 0 and <= 1."""
+    if value is not None and not (is_number(value) and 0.0 < float(value) <= 1.0):
+        raise ValueError(f"{name} must be a share{otherwise} > 0 and <= 1, or None, got {value!r}")
 
 
 def check_one_of(name: str, value: Any, known: tuple[str | None, ...]) -> None:

@@ -12,7 +12,6 @@
 
 #include "fuzzing.hpp"
 #include "svmlight.hpp"
-#include "svmlight_text.hpp"
 
 using namespace linrank;
 using fuzzing::require;
@@ -134,8 +133,8 @@ void check_dense(BlockReader<Value> &reader, std::string_view text, const Readin
 
 /// The query ids of the rows, by the table that streams use.
 template <class Value>
-trec::WordList names_of(BlockReader<Value> &reader, std::string_view text) {
-    trec::WordList names;
+svmlight::WordList names_of(BlockReader<Value> &reader, std::string_view text) {
+    svmlight::WordList names;
     svmlight::QueryTable table;
     reader.read(text, 1);
     for (const Piece &piece : reader.pieces) {
@@ -151,8 +150,9 @@ void check_written(BlockReader<Value> &reader, std::string_view text, const Read
     const CsrRows<Value> rows{truth.values.data(), truth.columns.data(), truth.offsets.data(),
                                             static_cast<std::int64_t>(truth.labels.size()),
                                             svmlight::max_feature + 1};
-    trec::WordList names;
-    svmlight::Lines lines{rows, truth.labels, truth.weights, {}, {truth.comments, truth.comment_offsets}, 0};
+    svmlight::WordList names;
+    const std::string_view comments(truth.comments.data(), truth.comments.size());
+    svmlight::Lines lines{rows, truth.labels, truth.weights, {}, {comments, truth.comment_offsets}, 0};
     if (!truth.codes.empty()) {
         names = names_of(reader, text);
         lines.ids = names.view();

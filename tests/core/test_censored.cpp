@@ -2,7 +2,7 @@
 #include <cmath>
 #include <memory>
 
-#include "concordance.hpp"
+#include "metrics.hpp"
 #include "check.hpp"
 
 using namespace linrank;

@@ -1,5 +1,5 @@
 // CRC-32C: published values, one bit at a time, and ranges that continue one another.
-#include "checksum.hpp"
+#include "column_scan.hpp"
 
 #include <algorithm>
 #include <random>

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "check.hpp"
-#include "checksum.hpp"
 
 using namespace linrank;
 using linrank_test::check;

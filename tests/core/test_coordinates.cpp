@@ -6,7 +6,6 @@
 
 #include "check.hpp"
 #include "domination.hpp"
-#include "coordinate_step.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
@@ -92,8 +91,7 @@ void check_descent(Rng &rng) {
             check(before - after >= done.decrease - 1e-9 * (1.0 + std::abs(before)), "a sweep keeps its promise");
             before = after;
         }
-        std::vector<CoordinateBound> bounds(features.size());
-        state.measure(features, Curvature::local, bounds, 2);
+        const auto bounds = state.measure(features, Curvature::local, 2);
         const DominationPoint point(*layering, X.scores(w), 1);
         for (std::size_t c = 0; c < features.size(); ++c) {
             double slope = 0;
@@ -179,9 +177,7 @@ void check_promises(Rng &rng) {
     for (int k = 0; k < 40; ++k) {
         const std::vector<std::int64_t> feature{draw(rng, 0, X.m - 1)};
         const DominationPoint point(l, X.scores(w), 1);
-        std::vector<CoordinateBound> found(1);
-        state.measure(feature, Curvature::local, found, 1);
-        const CoordinateBound &b = found[0];
+        const CoordinateBound b = state.measure(feature, Curvature::local, 1)[0];
         if (b.bound > 0) {
             const Truth truth(l, X, point, std::size_t(feature[0]));
             check(std::abs(b.gradient - truth.gradient) <= 1e-6 * b.range * weight, "the slope of a step");

@@ -52,9 +52,7 @@ std::vector<double> weights_after(const Rows &rows, std::span<const RowPair> pai
                                   std::int64_t model) {
     Descent descent(n_columns(rows), learners, average);
     descent.step(rows, pairs, 2);
-    std::vector<double> w(std::size_t(n_columns(rows)));
-    descent.weights(model, w);
-    return w;
+    return descent.weights(model);
 }
 
 void check_close(const std::vector<double> &a, const std::vector<double> &b) {
@@ -96,13 +94,11 @@ void test_growing_and_becoming() {
     descent.grow(11);
     const std::vector<RowPair> pairs{{0, 1}, {2, 3}, {4, 0}};
     descent.step(problem.as_dense(), pairs, 1);
-    std::vector<double> w(11), again(11);
-    descent.weights(0, w);
+    const std::vector<double> w = descent.weights(0);
     Learner next = learner(Algorithm::pegasos);
     next.t = 100;
     descent.become(0, next, w);
-    descent.weights(0, again);
-    check_close(w, again);
+    check_close(w, descent.weights(0));
     descent.step(problem.as_sparse(), pairs, 1);
     CHECK(descent.n_steps() == 6);
 }

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "symmetric.hpp"
+#include "products.hpp"
 #include "problem.hpp"
 
 using namespace linrank;

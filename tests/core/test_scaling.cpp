@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "concordance.hpp"
+#include "metrics.hpp"
 
 using namespace linrank;
 using linrank_test::check;

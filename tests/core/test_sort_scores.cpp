@@ -1,5 +1,5 @@
 // The order of the scores: the one that std::stable_sort gives, whatever the route.
-#include "sort_scores.hpp"
+#include "queries.hpp"
 
 #include <algorithm>
 #include <limits>

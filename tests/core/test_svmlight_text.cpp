@@ -6,7 +6,6 @@
 
 #include "check.hpp"
 #include "svmlight.hpp"
-#include "svmlight_text.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
@@ -19,7 +18,7 @@ std::string text(const svmlight::Lines &lines, int n_threads = 1) {
 }
 
 const std::int64_t no_words[] = {0};
-const trec::Words none{{}, no_words};
+const svmlight::Words none{{}, no_words};
 
 void all_parts_of_a_line() {
     const float x[] = {0.5F, 0.0F, 0.0F, -2.0F};

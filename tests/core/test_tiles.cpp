@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "kernel_matrix.hpp"
 #include "simd.hpp"
-#include "symmetric.hpp"
+#include "products.hpp"
 
 namespace linrank {
 namespace baseline { extern const Simd table; }

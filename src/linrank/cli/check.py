@@ -15,8 +15,7 @@ from linrank.cli.console import Console, Result
 from linrank.cli.files import check_files, index_options, read_data, read_model
 from linrank.cli.main import OK, UNFIT
 from linrank.cli.options import Parser, add_common, declare, find_given
-from linrank.system.resources import count
-from linrank.system.tables import card
+from linrank.system import card, count
 
 OPTIONS = """
   DATA                data to be scored, a store, or - for stdin

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linrank.cli import files, options
 from linrank.cli.console import Console, Result
@@ -32,9 +32,8 @@ from linrank.system.resources import count, seconds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from linrank.clicks.impressions import Impressions, JoinedLog
+    from linrank.data import Array
     from linrank.data.preferences import Preferences
 
 METHOD = METHODS["ranksvm"]
@@ -163,7 +162,7 @@ def _say_joined(joined: JoinedLog, impressions: Impressions, took: float, consol
         console.warn(f"{joined.source}: {joined.describe_lost()}")
 
 
-def _propensity(args: Namespace, impressions: Impressions, console: Console) -> NDArray[Any] | None:
+def _propensity(args: Namespace, impressions: Impressions, console: Console) -> Array | None:
     """The chance that each position is looked at; None where clicks are taken as they are."""
     import numpy as np
 
@@ -171,7 +170,7 @@ def _propensity(args: Namespace, impressions: Impressions, console: Console) -> 
     from linrank.clicks.propensity import as_propensity
 
     how = args.propensity
-    estimates: dict[str, Callable[[], NDArray[Any]]] = {
+    estimates: dict[str, Callable[[], Array]] = {
         "harvest": lambda: clicks.harvest(impressions),
         "position-model": lambda: clicks.fit_position_model(impressions).propensity,
         "click-rates": lambda: clicks.click_rates(impressions),
@@ -199,9 +198,7 @@ def _propensity(args: Namespace, impressions: Impressions, console: Console) -> 
     return found
 
 
-def _write_parts(
-    args: Namespace, propensity: NDArray[Any] | None, preferences: Preferences
-) -> None:
+def _write_parts(args: Namespace, propensity: Array | None, preferences: Preferences) -> None:
     """Write what was made of the log on the way, where that is asked for."""
     if args.write_propensities is not None and propensity is not None:
         lines = "".join(f"{p!r}\n" for p in propensity.tolist())

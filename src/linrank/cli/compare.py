@@ -23,8 +23,7 @@ from linrank.cli import files, options
 from linrank.cli.console import Console, Result, json_report, terminal_width
 from linrank.cli.main import FAILED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.system.resources import seconds
-from linrank.system.tables import Column, Table
+from linrank.system import Column, Table, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -34,21 +33,6 @@ if TYPE_CHECKING:
 
 
 FORMATS = (".txt", ".md", ".html", ".json")
-
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>linrank compare</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
-</style>
-<h1>Which method to ship</h1>
-{body}
-</html>
-"""
 
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
@@ -126,7 +110,8 @@ def _in_format(result: Contest | Comparison, facts: dict[str, Any], path: str) -
     if path.endswith(".json"):
         return json_report("compare", facts)
     if path.endswith(".html"):
-        return _PAGE.format(body=result.to_html())
+        page = files.read_text(os.path.join(os.path.dirname(__file__), "compare.html"))
+        return page.replace("$body", result.to_html())
     return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
 
 

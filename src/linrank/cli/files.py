@@ -7,7 +7,7 @@ import re
 import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, write_standard
@@ -15,16 +15,11 @@ from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, NONE, ROLES, STANDARD, UNJUDGED, flag
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks, standard_input
-from linrank.system.durable import Scratch, check_place, naming, recover
-from linrank.system.resources import bytes_text, count
+from linrank.system import Scratch, bytes_text, check_place, count, naming, recover
 
 # NumPy, and what needs it, loads inside the functions: `linrank COMMAND --help` answers at once.
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.missing import Filling
+    from linrank.data import Array, Dataset, Filling
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 
@@ -321,15 +316,13 @@ def missing_for(models: Sequence[Model], args: Namespace) -> str:
 
 def read_and_score(
     model: Model, path: str, args: Namespace, console: Console, *, labeled: bool = True
-) -> tuple[Dataset, NDArray[np.float64]]:
+) -> tuple[Dataset, Array]:
     """The dataset of a file, and the scores that the model gives its rows."""
     data = read_data(path, args, console, labeled=labeled, **like_training(model, args))
     return data, score_rows(model, data, args, console)
 
 
-def score_rows(
-    model: Model, data: Dataset, args: Namespace, console: Console
-) -> NDArray[np.float64]:
+def score_rows(model: Model, data: Dataset, args: Namespace, console: Console) -> Array:
     """The scores of rows that were read as those that the model was trained on.
 
     Features that only one of the two knows count nothing.
@@ -352,35 +345,22 @@ def score_rows(
     return model.predict(data, n_jobs=args.jobs)
 
 
-def read_scores(path: str) -> NDArray[np.float64]:
+def read_scores(path: str) -> Array:
     """One finite number per line, or the column ``score`` of a table; an error names the line."""
-    import numpy as np
-
     from linrank.io.formats import table_format
+    from linrank.io.sidecars import parse_numbers
 
     if table_format(path) is not None:
         return _score_column(path)
     name = "<stdin>" if path == STANDARD else path
-    lines = read_text(path).rstrip().split("\n")
-    if lines == [""]:
+    text = read_text(path)
+    if not text.strip():
         raise ValueError(f"{name}: no scores; expected one number per line")
-    scores = np.full(len(lines), np.nan)
-    try:
-        scores[:] = list(map(float, lines))
-    except ValueError:  # of which line?
-        for row, line in enumerate(lines):
-            with suppress(ValueError):
-                scores[row] = float(line)
-    is_finite = np.isfinite(scores)
-    if not is_finite.all():
-        row = int(np.argmin(is_finite))
-        hint = "; a model goes to --model" if lines[row].startswith("{") else ""
-        found = f"expected one finite score, got {lines[row][:60]!r}{hint}"
-        raise ValueError(f"{name}:{row + 1}: {found}")
-    return scores
+    hint = "; a model goes to --model" if text.startswith("{") else ""
+    return parse_numbers(text, name, "finite score", hint)
 
 
-def _score_column(path: str) -> NDArray[np.float64]:
+def _score_column(path: str) -> Array:
     import numpy as np
 
     from linrank.io.load import load
@@ -392,7 +372,7 @@ def _score_column(path: str) -> NDArray[np.float64]:
     return np.asarray(data.X, dtype=np.float64)[:, 0]
 
 
-def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
+def read_scores_of(path: str, data: Dataset) -> Array:
     """The same, one for every row of the data."""
     scores = read_scores(path)
     if len(scores) != data.n_rows:

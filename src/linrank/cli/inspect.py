@@ -18,15 +18,11 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console, Result
 from linrank.cli.files import VALIDATED, is_model, read_data, read_model
 from linrank.cli.options import Parser, add_common, declare, integer_from
-from linrank.system.resources import bytes_text, count
-from linrank.system.tables import Column, Table, card
+from linrank.system import Column, Table, bytes_text, card, count
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.inspect import Profile
-    from linrank.models.additive import AdditiveModel
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarized
 
@@ -178,21 +174,14 @@ SIZES = {"n_rows": ("row",), "n_queries": ("query", "queries"), "n_pairs": ("pai
 
 def _describe_model(path: str, top: int | None) -> Result:
     """What there is to say of a model, with its ``top`` largest numbers."""
-    from linrank.models.additive import AdditiveModel
-    from linrank.models.linear import LinearModel
-
     model = read_model(path)
     # A model itself has no date, so that training twice gives the same bytes.
     written = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(os.stat(path).st_mtime))
-    if isinstance(model, LinearModel):
-        family, (own, lines, table) = "linear", _linear(model, top)
-    elif isinstance(model, AdditiveModel):
-        family, (own, lines, table) = "additive", _additive(model, top)
-    else:
-        family, (own, lines, table) = "kernel", _kernel(model, top)
+    describe = {"linear": _linear, "additive": _additive, "kernel": _kernel}[model.kind]
+    own, lines, table = describe(model, top)
     facts = {
         "kind": "model",
-        "family": family,
+        "family": model.kind,
         "trained_with": model.linrank_version,
         "scale": model.scaling.kind,
         "training": dict(model.training),
@@ -202,7 +191,7 @@ def _describe_model(path: str, top: int | None) -> Result:
         "written": written,
     }
     rows = {
-        "model": f"{family}, trained with linrank {model.linrank_version}",
+        "model": f"{model.kind}, trained with linrank {model.linrank_version}",
         "file": f"{path}, of {written}",
         **lines,
         **_training_lines(dict(model.training)),
@@ -273,7 +262,7 @@ def _table(
     return Table(headings, rows, notes=notes).to_text()
 
 
-def _linear(model: LinearModel, top: int | None) -> Description:
+def _linear(model: Any, top: int | None) -> Description:
     from linrank.data.frames import feature_name
 
     importance, known, missing = model.importances, model.statistics, model.missing
@@ -322,7 +311,7 @@ def _linear(model: LinearModel, top: int | None) -> Description:
     return facts, lines, _table(weights, columns, "feature", "feature", len(used), notes)
 
 
-def _additive(model: AdditiveModel, top: int | None) -> Description:
+def _additive(model: Any, top: int | None) -> Description:
     import numpy as np
 
     from linrank.data.frames import feature_name
@@ -383,7 +372,7 @@ FORMULAS = {
 }
 
 
-def _kernel(model: KernelModel, top: int | None) -> Description:
+def _kernel(model: Any, top: int | None) -> Description:
     import numpy as np
 
     rows, support, kernel, n_train = model.rows, model.support, model.kernel, model.n_train

@@ -24,10 +24,7 @@ from linrank.cli.options import INDEX_BASE, STANDARD
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
+    from linrank.data import Array, Dataset
     from linrank.io.svmlight import TextStream
     from linrank.models.linear import Model
 
@@ -100,8 +97,8 @@ def _score_all(
 
 def _lines(
     data: Dataset,
-    scores: NDArray[np.float64],
-    ids: Sequence[Any] | NDArray[Any],
+    scores: Array,
+    ids: Sequence[Any] | Array,
     args: Namespace,
     n_before: int = 0,
 ) -> Iterator[str]:
@@ -193,7 +190,7 @@ def _stream_lines(
             )
             has_warned = True
         try:
-            scores: NDArray[np.float64] = model.predict(data, n_jobs=args.jobs)
+            scores: Array = model.predict(data, n_jobs=args.jobs)
         except ValueError as error:  # it counts from the first row that is still here
             raise ValueError(f"{stream.name}: behind {n_before:,} rows: {error}") from None
         numbers = data.queries.ids if args.trec else None

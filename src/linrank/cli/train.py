@@ -29,8 +29,7 @@ from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.dask.partitions import Partitions
-    from linrank.data.dataset import Dataset
-    from linrank.data.preferences import Preferences
+    from linrank.data import Dataset, Preferences
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 

@@ -27,8 +27,7 @@ from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
 from linrank.methods import AUTO
 from linrank.methods.base import METHODS, Method, Task
-from linrank.system.resources import count, seconds
-from linrank.system.tables import Column, Table
+from linrank.system import Column, Table, count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -143,8 +142,7 @@ def _place(
         with train.cluster_parts(method, data, parameters, args, console, keep=True) as place:
             yield place, folds_of(n_folds, place)
     elif hasattr(data, "n_chunks"):
-        from linrank.parts.passes import StoreParts
-        from linrank.parts.validation import folds_of
+        from linrank.parts import StoreParts, folds_of
         from linrank.system.resources import resolve
 
         parts = StoreParts(data, args.memory_limit, resolve(args.jobs))

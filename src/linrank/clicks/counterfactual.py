@@ -8,16 +8,12 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions, as_numbers
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
-from linrank.data.frames import as_vector, check_each, first_true
-from linrank.data.queries import Queries
-from linrank.data.rows import dot
+from linrank.data import Array, Queries, as_vector, check_each, dot, first_true
 from linrank.errors import check_one_of
 
-Array = NDArray[Any]
 _NAME = re.compile(r"(clicks|dcg|precision)(?:@([1-9]\d{0,8}))?")
 
 

@@ -373,10 +373,9 @@ def _check_connected(cells: Cells) -> None:
     group = np.arange(n)
     for first, second in zip(*np.divmod(links, n), strict=True):
         group[group == group[second]] = group[first]
-    apart = np.flatnonzero(group != group[0])
-    if apart.size:
+    if (k := first_true(group != group[0])) is not None:
         raise ValueError(
-            f"no row links position {apart[0] + 1} with position 1: without rows shown at several "
+            f"no row links position {k + 1} with position 1: without rows shown at several "
             "positions the propensities cannot be told from the relevance of what was shown; use a "
             "log with swaps or changes of the ranking, or give the propensities"
         )

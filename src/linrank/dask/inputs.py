@@ -20,7 +20,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from linrank.dask.clients import delay_task
-from linrank.data import Dataset, DenseRows, Queries, as_ids, frames
+from linrank.data import Dataset, DenseRows, Queries, as_ids, frames, keep_queries
 from linrank.errors import DataFormatError
 from linrank.io.store.store import Store
 
@@ -266,9 +266,7 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
         data = Dataset.of(X, y, qid=qid, n_jobs=1)
         if weight is None:
             return data
-        weighted = replace(data, weight=frames.as_part_weights(weight, data.n_rows))
-        weighted.__dict__["queries"] = data.queries
-        return weighted
+        return keep_queries(data, weight=frames.as_part_weights(weight, data.n_rows))
 
 
 def _matrix(X: Any) -> Any:
@@ -333,8 +331,7 @@ def _empty(X: Any, y: Any, qid: Any, weight: Any) -> Dataset:
         weight = frames.as_part_weights(weight, 0)
     rows = DenseRows(np.empty((0, shape[1] if len(shape) == 2 else 0)))
     data = Dataset(rows, labels, ids, weight, frames.column_names(X))
-    data.__dict__["queries"] = Queries.of(labels, np.empty(0, np.int64) if ids is None else ids)
-    return data
+    return keep_queries(data, Queries.of(labels, np.empty(0, np.int64) if ids is None else ids))
 
 
 def store_of(X: Any, *others: Any) -> Store | None:
@@ -371,7 +368,6 @@ def _read_chunk(number: int, frozen: bytes) -> Dataset:
     if data.qid is None and store.n_queries > 1:
         # Queries without ids are told apart by their numbers: else they would pass for one.
         ids = np.arange(queries.start, queries.stop)
-        numbered = replace(data, qid=np.repeat(ids, np.diff(data.queries.offsets)))
-        numbered.__dict__["queries"] = replace(data.queries, ids=ids)
-        return numbered
+        qid = np.repeat(ids, np.diff(data.queries.offsets))
+        return keep_queries(data, replace(data.queries, ids=ids), qid=qid)
     return data

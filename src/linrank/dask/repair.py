@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Client, Future
 
 from linrank.dask.clients import map_tasks
-from linrank.data import Array, Dataset, Queries, join_datasets
+from linrank.data import Array, Dataset, Queries, join_datasets, keep_queries
 
 _log = logging.getLogger("linrank.dask")
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
@@ -214,5 +214,4 @@ def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Datase
 def join_parts(parts: Sequence[Dataset]) -> Dataset:
     """Return the rows of datasets, which are alike, as one; on one thread, as a worker has many."""
     joined = join_datasets(parts)
-    joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
-    return joined
+    return keep_queries(joined, Queries.of(joined.labels, joined.qid, n_jobs=1))

@@ -20,7 +20,7 @@ from linrank.dask import inputs
 from linrank.dask.clients import Watch, client_of, delay_task, map_tasks, results_of
 from linrank.dask.partitions import assemble, number_queries
 from linrank.dask.repair import assign, join_parts, rows_of
-from linrank.data import Dataset, Queries, as_ids, as_labels, column_names
+from linrank.data import Dataset, Queries, as_ids, as_labels, column_names, keep_queries
 from linrank.data.rows import Array, DenseRows, as_rows
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
@@ -236,8 +236,7 @@ def _label_block(
         if len(labels):
             check_gains(measures, labels, chosen)
         data = Dataset(DenseRows(values[:, None]), labels, ids)
-        data.__dict__["queries"] = Queries.of(labels, ids, n_jobs=1)
-        return data
+        return keep_queries(data, Queries.of(labels, ids, n_jobs=1))
 
 
 def _evaluate_block(

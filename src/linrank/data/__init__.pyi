@@ -5,8 +5,11 @@ from linrank.data.bounds import weight_bounds as weight_bounds
 from linrank.data.bounds import without_rounding as without_rounding
 from linrank.data.curves import Curves as Curves
 from linrank.data.dataset import Dataset as Dataset
+from linrank.data.dataset import as_comments as as_comments
 from linrank.data.dataset import as_dense as as_dense
 from linrank.data.dataset import as_sparse as as_sparse
+from linrank.data.dataset import as_stored as as_stored
+from linrank.data.dataset import check_no_query_ids as check_no_query_ids
 from linrank.data.dataset import join_datasets as join_datasets
 from linrank.data.dataset import join_ids as join_ids
 from linrank.data.dataset import join_optional as join_optional
@@ -18,11 +21,13 @@ from linrank.data.frames import as_vector as as_vector
 from linrank.data.frames import as_weights as as_weights
 from linrank.data.frames import check_each as check_each
 from linrank.data.frames import check_finite as check_finite
+from linrank.data.frames import check_names as check_names
 from linrank.data.frames import column_names as column_names
 from linrank.data.frames import feature_name as feature_name
 from linrank.data.frames import first_true as first_true
 from linrank.data.missing import Filling as Filling
 from linrank.data.missing import Missing as Missing
+from linrank.data.missing import keep_queries as keep_queries
 from linrank.data.preferences import Preferences as Preferences
 from linrank.data.queries import UNSAID as UNSAID
 from linrank.data.queries import Queries as Queries
@@ -31,6 +36,7 @@ from linrank.data.queries import as_sizes as as_sizes
 from linrank.data.queries import fold_of_queries as fold_of_queries
 from linrank.data.queries import part_query_weights as part_query_weights
 from linrank.data.queries import query_folds as query_folds
+from linrank.data.queries import query_runs as query_runs
 from linrank.data.queries import query_weights as query_weights
 from linrank.data.queries import row_folds as row_folds
 from linrank.data.queries import varying_columns as varying_columns
@@ -43,10 +49,12 @@ from linrank.data.rows import Extents as Extents
 from linrank.data.rows import Rows as Rows
 from linrank.data.rows import StreamedRows as StreamedRows
 from linrank.data.rows import as_rows as as_rows
+from linrank.data.rows import check_values as check_values
 from linrank.data.rows import dot as dot
 from linrank.data.rows import first_place as first_place
 from linrank.data.rows import join_offsets as join_offsets
 from linrank.data.rows import resized as resized
 from linrank.data.rows import without_offsets as without_offsets
 from linrank.data.scaling import Scaling as Scaling
+from linrank.data.words import Comments as Comments
 from linrank.data.words import Words as Words

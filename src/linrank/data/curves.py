@@ -7,7 +7,7 @@ such functions themselves (`fit_curves`), whose weighted sums, feature by featur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from linrank import _core
 from linrank.data.rows import Array, CsrRows, DenseRows, Extents, Rows, StreamedRows, rounding_of
 from linrank.data.scaling import Scaling
-from linrank.system.resources import cached_property, resolve
+from linrank.system.resources import PickledFields, cached_property, resolve
 
 Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
 
@@ -26,7 +26,7 @@ _NO_KNOTS = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class Curves(PickledFields):
     """Functions ``g_c`` of one feature each.
 
     Function c has the ascending knots ``t = knots[offsets[c]:offsets[c + 1]]``, and one piece more
@@ -99,10 +99,6 @@ class Curves:
 
     def __iter__(self) -> Iterator[Function]:
         return (self[c] for c in range(len(self)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached belongs to the core, and is made again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def first_pieces(self) -> Array:

@@ -15,6 +15,7 @@ from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.data.queries import Queries
 
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
@@ -129,11 +130,7 @@ class Filling:
         names = data.feature_names
         if names is not None:
             names = self.names(names)
-        # `replace` drops what was computed of the queries, which the rows have no part in.
-        filled = replace(data, rows=self.fill(data.rows), feature_names=names, filling=self)
-        if "queries" in data.__dict__:
-            filled.__dict__["queries"] = data.queries
-        return filled
+        return keep_queries(data, rows=self.fill(data.rows), feature_names=names, filling=self)
 
     def _is_like(self, other: Filling) -> bool:
         if self.kind != other.kind or not np.array_equal(self.columns, other.columns):
@@ -174,6 +171,18 @@ class Filling:
         values = np.insert(values, ends, values.dtype.type(1.0))
         added = np.searchsorted(row_of, np.arange(len(rows.offsets)), side="left")
         return CsrRows(values, columns, rows.offsets + added, self.n_columns)
+
+
+def keep_queries(data: Dataset, queries: Queries | None = None, **changes: Any) -> Dataset:
+    """The data with changes that have no part in its queries.
+
+    `replace` drops what was computed of them; here they stay, or are those given.
+    """
+    changed = replace(data, **changes)
+    known = data.__dict__.get("queries") if queries is None else queries
+    if known is not None:
+        changed.__dict__["queries"] = known
+    return changed
 
 
 def _has_missing(rows: Rows, counted: Array) -> Array:

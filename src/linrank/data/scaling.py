@@ -14,6 +14,7 @@ import numpy as np
 from linrank import _core
 from linrank.choices import SCALES
 from linrank.data.dataset import Dataset
+from linrank.data.frames import first_true
 from linrank.data.queries import Queries
 from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows, StreamedRows
 from linrank.errors import check_one_of
@@ -101,9 +102,7 @@ class Scaling:
             # Constant columns are known by their exact range: the variance of one may round to
             # something else than 0.
             factors = np.where(high > low, 1.0 / width, 0.0)
-        unusable = np.flatnonzero(~(np.isfinite(width) & np.isfinite(factors)))
-        if unusable.size:
-            j = int(unusable[0])
+        if (j := first_true(~(np.isfinite(width) & np.isfinite(factors)))) is not None:
             raise ValueError(
                 f"feature {j} ranges from {low[j]:g} to {high[j]:g}, which scale={kind!r} cannot "
                 "scale in double precision; rescale it before fitting"

@@ -51,6 +51,11 @@ class Words:
         texts = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts]
         return cls(np.concatenate(texts), join_offsets([part.offsets for part in parts]))
 
+    @property
+    def core(self) -> tuple[Array, Array]:
+        """As functions of the core take words."""
+        return self.text, self.offsets
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -19,6 +19,7 @@ from linrank.displays.base import (
     plain_powers,
     readable,
 )
+from linrank.errors import check_one_of
 from linrank.metrics import parse
 from linrank.system.resources import count
 
@@ -217,8 +218,7 @@ class InductionDisplay(Display):
     _one_axis = True
 
     def __post_init__(self) -> None:
-        if self.by not in ("features", "rounds"):
-            raise ValueError(f"by must be 'features' or 'rounds', got {self.by!r}")
+        check_one_of("by", self.by, ("features", "rounds"))
         rounds, end = self.rounds, self.rounds[-1]
         told = f"After {count(len(rounds), 'round')} {count(end.n_chosen, 'feature')} entered,"
         self.description = (

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linrank.data import Array
 from linrank.data.frames import feature_name
 from linrank.displays.base import BLUE, GRAY, ORANGE, Display, finish, name_rows, readable
 from linrank.system.resources import count
@@ -171,7 +172,7 @@ class PairExplanationDisplay(Display):
         finish(ax, said, x="contribution to the difference of scores", grid="x")
 
 
-def _draw_bars(ax: Any, values: NDArray[Any], names: list[str], style: dict[str, Any]) -> None:
+def _draw_bars(ax: Any, values: Array, names: list[str], style: dict[str, Any]) -> None:
     colors = np.where(values >= 0, BLUE, ORANGE)
     ax.barh(name_rows(ax, names), values, **{"color": colors, "height": 0.7, **style})
 
@@ -192,7 +193,7 @@ def _known_names(model: Any) -> Sequence[str] | None:
     return [feature_name(None, j, base) for j in range(model.n_features)]
 
 
-def _largest(values: NDArray[Any], n: int) -> NDArray[Any]:
+def _largest(values: Array, n: int) -> Array:
     """The numbers of the largest magnitudes, zeros left out unless all are."""
     order = np.argsort(-np.abs(values), kind="stable")
     return order[: min(n, max(1, np.count_nonzero(values)))]
@@ -259,13 +260,13 @@ class CurvesDisplay(Display):
             finish(ax, x=self._name(j), y="score")
 
 
-def _list_largest(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
+def _list_largest(values: Array, names: Sequence[str] | None, most: int = 5) -> str:
     """The largest few with their names, as a list in words."""
     order = np.argsort(-np.abs(values), kind="stable")[:most]
     return ", ".join(f"{readable(feature_name(names, j))} {values[j]:+.4g}" for j in order)
 
 
-def _check(values: NDArray[Any], names: Sequence[str] | None, n: int, what: str) -> None:
+def _check(values: Array, names: Sequence[str] | None, n: int, what: str) -> None:
     if n < 1:
         raise ValueError(f"n must be ≥ 1, got {n}")
     if not len(values):

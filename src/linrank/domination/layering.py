@@ -10,7 +10,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.choices import LAYERS
-from linrank.data import Array, Dataset, Queries, as_array
+from linrank.data import Array, Dataset, Queries, as_array, first_true
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.ranksvm.train import sample_queries
@@ -120,9 +120,7 @@ def _of_labels(name: str, k1: float, k2: float, labels: Array, queries: Queries)
     y, above = queries.gather(labels), queries.levels > 0
     r = y[above]
     if name == "log":
-        wrong = np.flatnonzero(above & (y <= 0))
-        if wrong.size:
-            t = int(wrong[0])
+        if (t := first_true(above & (y <= 0))) is not None:
             row = t if queries.order is None else int(queries.order[t])
             raise ValueError(
                 f"margin 'log' is of labels > 0, but row {row}, above the lowest layer of its "
@@ -156,9 +154,7 @@ def _per_row(given: Any, labels: Array, name: str, what: str = "margins") -> Arr
             f"{name} must be one number for each of {n_rows} rows, got an array of shape "
             f"{found.shape} and dtype {found.dtype}"
         )
-    finite = np.isfinite(found)
-    if not finite.all():
-        i = int(np.argmin(finite))
+    if (i := first_true(~np.isfinite(found))) is not None:
         raise ValueError(
             f"{name} is {found[i]:g} at row {i}, which has label {labels[i]:g}; {what} must be "
             "finite"

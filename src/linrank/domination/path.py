@@ -182,8 +182,7 @@ def check_path(parameters: Any) -> None:
             "DominationRanker"
         )
     check_natural("n_alphas", parameters.n_alphas)
-    if max_features is not None:
-        check_natural("max_features", max_features, ", or None")
+    check_natural("max_features", max_features, ", or None", optional=True)
     if eps is not None and not (is_number(eps) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 

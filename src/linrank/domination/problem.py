@@ -35,8 +35,6 @@ class DominationLoss(CoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    kind = "domination_"
-
     def __init__(self, layering: Layering, n_threads: int = 1) -> None:
         queries = layering.queries
         super().__init__(queries.order, queries.n_rows, n_threads)

@@ -14,7 +14,7 @@ from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin
 from linrank.domination.problem import DominationProblem
-from linrank.errors import check_natural, check_one_of, check_positive, is_number
+from linrank.errors import check_natural, check_one_of, check_positive, check_share, is_number
 from linrank.ranksvm.train import Plannable, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
@@ -50,17 +50,12 @@ def check_parameters(
             "solver='newton' trains all features at once and cannot go with feature_induction="
             f"{feature_induction!r}; use solver='coordinate'"
         )
-    if feature_induction is not None:
-        check_natural("feature_induction", feature_induction, ", or None for all features")
-    if max_iter is not None:
-        check_natural("max_iter", max_iter)
-    if tol is not None:
-        check_positive("tol", tol)
-    share = negative_sampling
-    if share is not None and not (is_number(share) and 0.0 < share <= 1.0):
-        raise ValueError(
-            f"negative_sampling must be a share of the rows > 0 and <= 1, or None, got {share!r}"
-        )
+    check_natural(
+        "feature_induction", feature_induction, ", or None for all features", optional=True
+    )
+    check_natural("max_iter", max_iter, optional=True)
+    check_positive("tol", tol, optional=True)
+    check_share("negative_sampling", negative_sampling, " of the rows")
 
 
 def choose_solver(solver: str, penalty: str, feature_induction: int | None) -> str:

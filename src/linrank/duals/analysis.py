@@ -9,11 +9,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import LOSSES
-from linrank.data.preferences import Preferences
-from linrank.data.queries import Queries, query_weights
+from linrank.data import Array, Preferences, Queries, query_weights
 from linrank.duals.dual_matrix import (
     RANK_TOL,
     Block,
@@ -28,10 +26,7 @@ from linrank.duals.entries import PairEntries, chunks
 from linrank.errors import check_one_of
 from linrank.models.linear import LinearModel
 from linrank.pairs import Pairs, select_pairs
-from linrank.system.seeds import seed_of, seed_of_part
-from linrank.system.tables import frame_of
-
-Array = NDArray[Any]
+from linrank.system import frame_of, seed_of, seed_of_part
 
 
 def check_share(tol: Any) -> None:

@@ -8,12 +8,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import LOSSES
-from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
+from linrank.data import Array, Dataset, query_weights
 from linrank.duals.entries import Cells, Entries, PairEntries, hinge_entries
 from linrank.errors import check_positive
 from linrank.lowrank.proximal import svt
@@ -23,7 +21,6 @@ from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem
 from linrank.system.resources import cached_property
 
-Array = NDArray[Any]
 _SUPPORTED = (
     "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
     "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"

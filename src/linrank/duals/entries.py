@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data import Array
 from linrank.data.preferences import Preferences
 from linrank.objective import RiskPoint, SumPoint
 from linrank.pairs import Cells as PairCells
@@ -26,7 +26,6 @@ from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound
 from linrank.system.resources import check_fits
 
-Array = NDArray[Any]
 _ARRAYS = 4  # of 8 bytes per cell that are alive while a block is made and decomposed
 
 

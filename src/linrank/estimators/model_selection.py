@@ -13,12 +13,10 @@ from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries, query_folds
+from linrank.data import Dataset, Queries, query_folds
 from linrank.estimators.base import RankerMixin, n_rows_of
+from linrank.metrics import Metric, evaluate, parse, parse_scoring
 from linrank.metrics import convention as named_convention
-from linrank.metrics import evaluate, parse, parse_scoring
-from linrank.metrics.measures import Metric
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]

@@ -8,10 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from linrank.data.dataset import Dataset, check_no_query_ids
-from linrank.data.frames import as_array, column_names
-from linrank.data.queries import UNSAID
-from linrank.data.rows import Rows
+from linrank.data import UNSAID, Dataset, Rows, as_array, check_no_query_ids, column_names
 from linrank.errors import check_positive
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.methods import SGD

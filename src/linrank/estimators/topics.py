@@ -7,10 +7,8 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -22,14 +20,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from linrank import _core
-from linrank.data import frames
-from linrank.data.bounds import weight_bounds
-from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
-from linrank.data.rows import Array, Rows, as_rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Rows, Scaling, as_rows, column_names, frames, weight_bounds
 from linrank.domination.layering import margin_form
-from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural, is_number
+from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural, check_share
 from linrank.estimators.base import LinearRanker
 from linrank.methods.ground import choose_scale, tell
 from linrank.metrics import Convention, Evaluation, evaluate
@@ -37,8 +30,7 @@ from linrank.metrics import convention as conventions
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
 from linrank.models.linear import LinearModel, check_scores
-from linrank.system.resources import check_fits, resolve
-from linrank.system.seeds import seed_of, seed_of_part
+from linrank.system import check_fits, map_threads, resolve, seed_of, seed_of_part
 
 # ---- labels and models of topics ----------------------------------------------------------------
 
@@ -358,15 +350,6 @@ class Trainer:
             return RuntimeError(message)
 
 
-def check_share(share: Any) -> None:
-    """Raise ValueError for a share of negatives that is none."""
-    if share is not None and not (is_number(share) and 0.0 < float(share) <= 1.0):
-        raise ValueError(
-            f"negative_sampling must be None or a share > 0 and <= 1 of the rows of the lowest "
-            f"label, got {share!r}"
-        )
-
-
 def _check_options(estimator: LinearRanker, share: float | None) -> None:
     """Refuse options of the estimator that mean nothing, or something else, for topics."""
     if getattr(estimator, "early_stopping", False):
@@ -409,45 +392,6 @@ def _has_converged(ranker: Any) -> bool:
 
 
 # ---- the estimator ------------------------------------------------------------------------------
-
-
-def map_threads(
-    n_items: int,
-    work: Callable[[int], Any],
-    n_threads: int = 1,
-    progress: Callable[[int], None] | None = None,
-) -> list[Any]:
-    """The results of ``work(i)`` for every i below `n_items`, on `n_threads` threads.
-
-    The error of the lowest item is raised, the same one on any number of threads. After an error
-    or Ctrl-C no other item is begun, and those on their way are finished.
-
-    Parameters
-    ----------
-    n_items : int
-        How many there are.
-    work : callable
-        It may run in several threads at once.
-    n_threads : int
-        1 works in the calling thread.
-    progress : callable, optional
-        Called in the calling thread with the number of items that are done.
-    """
-    with ThreadPoolExecutor(max(1, n_threads)) as pool:
-        # On one thread the work is done here, where Ctrl-C ends an item in its midst.
-        calls = [
-            partial(work, i) if n_threads <= 1 else pool.submit(work, i).result
-            for i in range(n_items)
-        ]
-        found = []
-        try:
-            for n_done, call in enumerate(calls, start=1):
-                found.append(call())
-                if progress is not None:
-                    progress(n_done)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    return found
 
 
 _EVERY = 1.0  # seconds between two lines
@@ -505,6 +449,7 @@ def join_topics(values: list[Evaluation], topics: NDArray[Any], rules: Conventio
 _METRICS = ("map", "p@10", "domination_error", "all_pairs_error")
 
 
+@dataclass(eq=False, repr=False)
 class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     """One linear model for each topic, all over the same rows.
 
@@ -561,20 +506,12 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     [[3, 4], [0, 1]]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        negative_sampling: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.negative_sampling = negative_sampling
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Any
+    _: KW_ONLY
+    negative_sampling: float | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, Y: Any, *, topics: Any = None) -> PerQueryRanker:
         """Learn a model for each topic.
@@ -595,7 +532,8 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         PerQueryRanker
             The fitted estimator.
         """
-        check_share(self.negative_sampling)
+        share = self.negative_sampling
+        check_share("negative_sampling", share, " of the rows of the lowest label")
         estimator = _copy_of(self.estimator)
         n_threads = resolve(self.n_jobs)
         rows = as_rows(X, n_jobs=self.n_jobs)

@@ -6,17 +6,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from linrank.data.dataset import check_no_query_ids
-from linrank.data.frames import is_frame, sparse_part, to_matrix
-from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, Rows, as_rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, CsrRows, Queries, Rows, Scaling, as_rows, check_no_query_ids
+from linrank.data.frames import first_true, is_frame, sparse_part, to_matrix
 from linrank.errors import check_natural, check_one_of
 
 _KINDS = ("range", "minmax", "standard")
@@ -145,7 +141,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return tags
 
 
-def _shift_and_divide(values: NDArray[Any], queries: Queries, kind: str) -> NDArray[Any]:
+def _shift_and_divide(values: Array, queries: Queries, kind: str) -> Array:
     """``(x - shift) / width`` of dense rows, in double, rounded once; 0 where constant."""
     x = queries.gather(values).astype(np.float64)
     starts, sizes = queries.offsets[:-1], np.diff(queries.offsets)
@@ -163,10 +159,9 @@ def _shift_and_divide(values: NDArray[Any], queries: Queries, kind: str) -> NDAr
             width = np.sqrt(np.add.reduceat(x * x, starts, axis=0) / sizes[:, None])
         width[is_constant] = np.inf
         x /= np.repeat(width, sizes, axis=0)
-    beyond = np.flatnonzero(~(np.isfinite(width) | is_constant).all(axis=0))
-    if beyond.size:
+    if (j := first_true(~(np.isfinite(width) | is_constant).all(axis=0))) is not None:
         raise ValueError(
-            f"feature {beyond[0]} spans more than double precision can hold within a query; "
+            f"feature {j} spans more than double precision can hold within a query; "
             "rescale it before"
         )
     return queries.scatter(x.astype(values.dtype))
@@ -303,13 +298,12 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def _check_counts(self, counts: Any) -> None:
         """Raise for the first entry that is no count, with its place."""
-        is_bad = (counts.data < 0) | (counts.data != np.floor(counts.data))
-        if not is_bad.any():
+        k = first_true((counts.data < 0) | (counts.data != np.floor(counts.data)))
+        if k is None:
             return
-        k = int(np.argmax(is_bad))
         row = int(np.searchsorted(counts.indptr, k, side="right")) - 1
         column, value = int(counts.indices[k]), counts.data[k]
-        names: NDArray[Any] | None = getattr(self, "feature_names_in_", None)
+        names: Array | None = getattr(self, "feature_names_in_", None)
         named = "" if names is None else f" ({names[column]!r})"
         # scikit-learn looks for its own words where a value is below zero.
         kind = "Negative values in data: " if value < 0 else ""

@@ -8,10 +8,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from string import Template
 
 from linrank.system import durable
 
 _README = "README.txt"
+_TEXTS = Path(__file__).with_name("texts")
 _PLAIN = re.compile(r"[\w.+,@%=][\w.+,@%=-]*")  # the same in a shell, in Python and in Java
 
 
@@ -130,6 +133,14 @@ class Artefact:
             os.rename(scratch.path, folder)  # all of it, or none
             durable.sync_folder(parent)
         return paths
+
+
+def fill_text(file: str, *sections: str, **values: object) -> str:
+    """Sections of a file of texts, one after the other, with values in place of ``$names``."""
+    content = _TEXTS.joinpath(f"{file}.txt").read_text("utf-8")
+    _, *parts = re.split(r"^\[(\w+)\]\n", content, flags=re.MULTILINE)
+    found = dict(zip(parts[::2], parts[1::2], strict=True))
+    return Template("".join(map(found.__getitem__, sections))).substitute(values)
 
 
 def _place(contents: dict[str, bytes]) -> list[str]:

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.curves import Curves
-from linrank.data.rows import ColumnStatistics, DenseRows
+from linrank.data import Array, ColumnStatistics, Curves, DenseRows, first_true
 from linrank.errors import check_one_of
 from linrank.export.names import FeatureMap, engine_names
 
@@ -31,9 +29,9 @@ _SEEN, _UNSEEN = 0.8, 0.5
 
 
 def power_of_two(
-    coef: NDArray[np.float64],
-    reach: NDArray[np.float64] | None,
-    extra: NDArray[np.float64],
+    coef: Array,
+    reach: Array | None,
+    extra: Array,
     precision: str,
 ) -> float:
     """The factor by which weights are to be multiplied: 1 where they are fine as they are.
@@ -128,15 +126,15 @@ class Form:
 
     target: str
     names: tuple[str, ...]
-    columns: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    columns: Array
+    weights: Array
     curves: Curves | None
     interactions: Any
     factor: float
-    fill: NDArray[np.float64]
-    extra: NDArray[np.float64]
+    fill: Array
+    extra: Array
     missing: str
-    absent: NDArray[np.bool_]
+    absent: Array
     scale: str
     statistics: ColumnStatistics | None
     n_features: int
@@ -218,7 +216,7 @@ class Form:
             return form
         return form._with_weights(model.coef[kept], precision)
 
-    def _with_weights(self, coef: NDArray[np.float64], precision: str) -> Form:
+    def _with_weights(self, coef: Array, precision: str) -> Form:
         """The form with weights that the engine can hold."""
         factor = power_of_two(coef, _reach(self.statistics, self.fill), self.extra, precision)
         weights, warnings = coef * factor, list(self.warnings)
@@ -239,9 +237,7 @@ class Form:
             extra=self.extra * factor,
             warnings=tuple(warnings),
         )
-        lost = np.flatnonzero(~np.isfinite(form.contributions))
-        if lost.size:
-            j = int(lost[0])
+        if (j := first_true(~np.isfinite(form.contributions))) is not None:
             raise ValueError(
                 f"a missing {form.names[j]!r} adds {form.weights[j]:g} times {form.fill[j]:g} to "
                 "the score, more than double precision can hold; rescale the feature and train "
@@ -256,7 +252,7 @@ class Form:
         return f"{kind} model of {len(self.names)} features"
 
     @property
-    def contributions(self) -> NDArray[np.float64]:
+    def contributions(self) -> Array:
         """What a missing value of each feature adds to the score: that of ``fill``, and extra."""
         with np.errstate(over="ignore"):  # refused by `of`
             found = self.weights * self.fill
@@ -272,7 +268,7 @@ class Form:
         return list(self.contributions.tolist())
 
     @property
-    def defaults(self) -> NDArray[np.float64]:
+    def defaults(self) -> Array:
         """The value that counts as a missing one, ``fill + extra / w``; NaN where none is known.
 
         With it an engine that only knows default values expresses indicators too.
@@ -305,9 +301,7 @@ def _check_exportable(model: Any) -> None:
         )
 
 
-def _reach(
-    statistics: ColumnStatistics | None, fill: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
+def _reach(statistics: ColumnStatistics | None, fill: Array) -> Array | None:
     """The largest value of each feature, without its sign, that training saw or filled in."""
     if statistics is None:
         return None

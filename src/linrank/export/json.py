@@ -24,35 +24,8 @@ from typing import Any
 
 from linrank import __version__
 from linrank.data.curves import Function
-from linrank.export.artefact import Artefact
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form
-
-_SCORER = """import json
-
-with open("model.json", encoding="utf-8") as file:
-    features = json.load(file)["features"]
-
-def score(row):  # a dict of values by feature name
-    values = ((f, row.get(f["name"])) for f in features)
-    return sum(f["missing"] if x is None else f["weight"] * x for f, x in values)
-"""
-
-
-_ABOUT_CURVES = """\
-model.json has the curve of every feature that counts: with p the number of its knots below the
-value x, it adds values[p] + slopes[p] * (x - knots[max(p - 1, 0)]), the knot being 0 where there is
-none, or `missing` where the row has no value. In Python:
-
-    import bisect
-
-    def curve(f, x):
-        p = bisect.bisect_left(f["knots"], x)
-        return f["values"][p] + f["slopes"][p] * (x - (f["knots"] or [0.0])[max(p - 1, 0)])
-
-Higher is better. `interactions`, where there are any, add the sum over m of coef[m] *
-exp(-gamma * |landmarks[m] - q|^2), with q the curves `quantiles` of the values in their columns;
-missing values are filled in before.
-"""
 
 
 def write(form: Form, name: str) -> Artefact:
@@ -89,7 +62,10 @@ def write(form: Form, name: str) -> Artefact:
     lines = ",\n    ".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     opening = json.dumps(head, ensure_ascii=False, indent=2)[:-2]
     text = f'{opening},\n  "features": [\n    {lines}\n  ]\n}}\n'
-    return Artefact("json", {"model.json": text.encode()}, _instructions(form))
+    told = ["text", "refused" if form.missing == "error" else "filled"]
+    if form.curves is not None:
+        told = ["curves"]
+    return Artefact("json", {"model.json": text.encode()}, fill_text("json", *told))
 
 
 def _curve(function: Function) -> dict[str, list[float]]:
@@ -101,18 +77,3 @@ def _interactions(term: Any) -> dict[str, Any]:
     quantiles = [{"column": function[0], **_curve(function)} for function in term.quantiles]
     arrays = {"landmarks": term.landmarks.tolist(), "coef": term.coef.tolist()}
     return {"gamma": term.gamma, "quantiles": quantiles, **arrays}
-
-
-def _instructions(form: Form) -> str:
-    if form.curves is not None:
-        return _ABOUT_CURVES
-    scorer = "    " + _SCORER.strip().replace("\n", "\n    ")
-    missing = (
-        "A feature that the row lacks, or has as None, counts as missing."
-        if form.missing != "error"
-        else "The model refuses missing values: so does this function, with a TypeError."
-    )
-    return (
-        "model.json has a name, a weight and a value for what is missing for every feature that "
-        f"counts. In Python:\n\n{scorer}\n\nHigher is better; sort by it. {missing}\n"
-    )

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from linrank.export.artefact import Artefact
+from linrank.data import first_true
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form, singles, text
 from linrank.export.names import check_feature_names, check_plain_name, join_names
 from linrank.export.steps import steps_of
@@ -115,16 +116,15 @@ def _plugin_tree(feature: str, cut: float, rise: float) -> dict[str, Any]:
 
 def _about_signs(form: Form) -> list[str]:
     told = []
-    negative = np.flatnonzero(form.weights < 0.0)
-    if negative.size:
+    if (j := first_true(form.weights < 0.0)) is not None:
         told.append(
-            f"scores can be negative, as the weight of {form.names[negative[0]]!r} is, and Lucene "
+            f"scores can be negative, as the weight of {form.names[j]!r} is, and Lucene "
             "forbids that in a main query: use the model in a rescore, or train with positive=True"
         )
-    if form.statistics is not None and (form.statistics.low < 0.0).any():
-        j = int(np.flatnonzero(form.statistics.low < 0.0)[0])
+    known = form.statistics
+    if known is not None and (j := first_true(known.low < 0.0)) is not None:
         told.append(
-            f"the feature {form.names[j]!r} was as low as {form.statistics.low[j]:g} in training, "
+            f"the feature {form.names[j]!r} was as low as {known.low[j]:g} in training, "
             "and Lucene allows no negative score of a feature's query: add a constant there, which "
             "changes no order"
         )
@@ -142,28 +142,17 @@ def _plugin_instructions(form: Form, name: str, featureset: str, has_defaults: b
             },
         },
     }
-    text = (
-        f"{form.summary} for {form.target} with the learning-to-rank "
-        f"plugin.\n\nThe feature set {featureset!r} must have features of these names, with the "
-        f"queries whose scores the model was trained on: {join_names(form.names)}. Put the model "
-        "beside it:\n\n"
-        f"  curl -X POST 'http://localhost:9200/_ltr/_featureset/{featureset}/_createmodel' \\\n"
-        "    -H 'Content-Type: application/json' --data-binary @model.json\n\n"
-        "A model cannot be changed: delete it (DELETE _ltr/_model/"
-        f"{name}) or take another name. Use it in a rescore of the first query's best documents; "
-        "the params are those that the templates of the features ask for:\n\n"
-        "  curl -X POST 'http://localhost:9200/INDEX/_search' \\\n"
-        "    -H 'Content-Type: application/json' \\\n"
-        f"    -d '{json.dumps(query, ensure_ascii=False)}'\n"
+    return fill_text(
+        "plugin",
+        *(["text", "defaults"] if has_defaults else ["text"]),
+        summary=form.summary,
+        target=form.target,
+        quoted=repr(featureset),
+        featureset=featureset,
+        names=join_names(form.names),
+        model=name,
+        query=json.dumps(query, ensure_ascii=False),
     )
-    if has_defaults:
-        text += (
-            "\nA feature whose query does not match counts 0. The model was trained with other "
-            "values for missing ones, which defaults.json lists: give each to its feature, as "
-            '{"function_score": {"field_value_factor": {"field": FIELD, "missing": VALUE}}} or in '
-            "a script_score that returns it for documents without the field.\n"
-        )
-    return text
 
 
 # ---- Solr ----------------------------------------------------------------------------------------
@@ -223,7 +212,16 @@ def write_solr(
                 for feature, value in defaults.items()
             ]
         )
-    instructions = _solr_instructions(form, name, store, collection, bool(defaults))
+    instructions = fill_text(
+        "solr",
+        *(["text", "defaults"] if defaults else ["text"]),
+        summary=form.summary,
+        base=f"http://localhost:8983/solr/{collection}",
+        quoted=repr(store),
+        store=store,
+        names=join_names(form.names),
+        model=name,
+    )
     return Artefact("solr", files, instructions, tuple(warnings))
 
 
@@ -255,33 +253,3 @@ def _about_log(form: Form) -> list[str]:
         for name in form.names
         if "," in name or "=" in name
     ][:1]
-
-
-def _solr_instructions(
-    form: Form, name: str, store: str, collection: str, has_defaults: bool
-) -> str:
-    base = f"http://localhost:8983/solr/{collection}"
-    told = (
-        f"{form.summary} for Apache Solr.\n\n"
-        f"The feature store {store!r} must have features of these names, which give the values "
-        f"that the model was trained on: {join_names(form.names)}. Put the model beside them:\n\n"
-        f"  curl -X PUT '{base}/schema/model-store' \\\n"
-        "    -H 'Content-type:application/json' --data-binary @model.json\n\n"
-        "To replace a model of this name, first remove it: curl -X DELETE "
-        f"'{base}/schema/model-store/{name}'. Reload the collection. Use the model to rerank the "
-        "best documents of a query; efi.* gives what the features ask for:\n\n"
-        f"  curl -G '{base}/query' --data-urlencode 'q=KEYWORDS' \\\n"
-        f"    --data-urlencode 'rq={{!ltr model={name} reRankDocs=100 efi.text=KEYWORDS}}' \\\n"
-        "    --data-urlencode 'fl=id,score'\n\n"
-        "Scores may be negative. Those of documents beyond reRankDocs are of the first query and "
-        "not comparable.\n"
-    )
-    if has_defaults:
-        told += (
-            "\nSolr takes 0 for a feature without a value; the model was trained with other "
-            "values. features.json has them as a patch: add each defaultValue to the params of "
-            "the feature of that name before you send your features to "
-            f"{base}/schema/feature-store (a feature that is there cannot be changed: delete "
-            f"{base}/schema/feature-store/{store} first).\n"
-        )
-    return told

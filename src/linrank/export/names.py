@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from linrank.errors import did_you_mean
-from linrank.system.durable import naming
-from linrank.system.resources import count
+from linrank.system import count, naming
 
 FeatureMap = Mapping[Any, Any] | str | os.PathLike[str]
 

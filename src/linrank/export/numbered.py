@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.export.artefact import Artefact
+from linrank.data import Array
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form, text
 from linrank.export.names import join_names
 from linrank.system.resources import check_fits
@@ -22,15 +22,6 @@ _HEADER = """\
 ## Regularized = false
 ## Slack = 0.001
 """
-_FOR_RANKLIB = (
-    "A linear model of {features} features as RankLib's Coordinate Ascent.\n\n"
-    "Features by number: {names}. Score rows in RankLib's format, which must name "
-    "all of these features in each row:\n\n"
-    "  java -jar RankLib.jar -load model.txt -rank test.txt -score scores.txt\n\n"
-    "The learning-to-rank plugins of Elasticsearch and OpenSearch take the text as the "
-    "definition of a model of type model/ranklib; the numbers are then places in the feature "
-    "set, from 1. Do not pass -norm: the weights are those of raw values.\n"
-)
 
 
 def write_ranklib(form: Form, name: str) -> Artefact:
@@ -49,18 +40,10 @@ def write_ranklib(form: Form, name: str) -> Artefact:
     order = np.argsort(numbers, kind="stable")
     line = " ".join(f"{numbers[k]}:{text(form.weights[k])}" for k in order)
     content = f"{_HEADER}{line}\n"
-    return _make_artefact(form, numbers, content, _FOR_RANKLIB)
+    return _make_artefact(form, numbers, content)
 
 
 _LINE = 24  # bytes of a weight
-_FOR_LIBLINEAR = (
-    "A linear model of {features} features as a regression model of LIBLINEAR.\n\n"
-    "Features by number: {names}. Score rows in LIBSVM's format without qid:; what "
-    "it predicts are the scores, and the accuracy that it prints means nothing:\n\n"
-    "  predict test.txt model.txt scores.txt\n\n"
-    "Programs that read such files, like the example of Solr's learning-to-rank module, take "
-    "the lines after w, one weight for each feature. Raw values, not scaled by svm-scale.\n"
-)
 
 
 def write_liblinear(form: Form, name: str) -> Artefact:
@@ -90,14 +73,14 @@ def write_liblinear(form: Form, name: str) -> Artefact:
         *(f"{text(weight)} " for weight in weights),
     ]
     content = "\n".join(lines) + "\n"
-    return _make_artefact(form, numbers, content, _FOR_LIBLINEAR)
+    return _make_artefact(form, numbers, content)
 
 
 _MOST = 2**31 - 1  # a Java or C int
 _DIGITS = 10  # of that; Python refuses to read thousands
 
 
-def _feature_numbers(form: Form) -> NDArray[np.int64]:
+def _feature_numbers(form: Form) -> Array:
     """The number of each feature, from 1: its name if all names are numbers, else its column.
 
     So a feature map can give other numbers: those of an engine's feature set.
@@ -125,9 +108,7 @@ def _feature_numbers(form: Form) -> NDArray[np.int64]:
     return numbers
 
 
-def _make_artefact(
-    form: Form, numbers: NDArray[np.int64], content: str, instructions: str
-) -> Artefact:
+def _make_artefact(form: Form, numbers: Array, content: str) -> Artefact:
     """The file of a program that knows features by numbers and takes 0 for a missing value.
 
     ``instructions`` have a place for the number of ``{features}`` and one for their ``{names}``.
@@ -145,5 +126,5 @@ def _make_artefact(
             f"takes 0: fill in those of {n} of the features before"
         )
     names = join_names([f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)])
-    told = instructions.format(features=len(form.names), names=names)
+    told = fill_text(form.target, "text", n_features=len(form.names), names=names)
     return Artefact(form.target, {"model.txt": content.encode()}, told, tuple(warnings))

@@ -6,11 +6,11 @@ import json
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import __version__
+from linrank.data import Array, first_true
 from linrank.data.curves import Curves
-from linrank.export.artefact import Artefact
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form
 
 # ---- the graph that scores rows: what the ONNX export and the converter for skl2onnx share ------
@@ -36,7 +36,7 @@ class Node(NamedTuple):
     attributes: dict[str, Any] = {}  # noqa: RUF012
 
 
-Graph = tuple[dict[str, NDArray[Any]], list[Node]]  # constants, and operators from X to score
+Graph = tuple[dict[str, Array], list[Node]]  # constants, and operators from X to score
 
 
 def scoring_graph(form: Form, dtype: type[np.floating[Any]]) -> Graph:
@@ -75,7 +75,7 @@ def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     for j, (_, t, _, _) in enumerate(curves):
         knots[j, : len(t)] = t
         origins += [*t[:1].tolist(), *t.tolist()] or [0.0]
-    constants: dict[str, NDArray[Any]] = {
+    constants: dict[str, Array] = {
         "knots": knots.astype(dtype)[None],
         "values": curves.values.astype(dtype),
         "slopes": curves.slopes.astype(dtype),
@@ -97,13 +97,11 @@ def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     ]
 
 
-def _contributions(form: Form, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+def _contributions(form: Form, dtype: type[np.floating[Any]]) -> Array:
     """What missing values add, in the type of the graph; the factor was chosen for the weights."""
     with np.errstate(over="ignore"):
-        added: NDArray[Any] = form.contributions.astype(dtype)
-    lost = np.flatnonzero(~np.isfinite(added))
-    if lost.size:
-        j = int(lost[0])
+        added: Array = form.contributions.astype(dtype)
+    if (j := first_true(~np.isfinite(added))) is not None:
         raise ValueError(
             f"a missing {form.names[j]!r} adds {form.contributions[j]:g} to the score, which "
             f"{np.dtype(dtype).name} cannot hold; export with precision='float64', or rescale the "
@@ -174,31 +172,11 @@ def _properties(form: Form) -> dict[str, str]:
 
 
 def _instructions(form: Form, precision: str) -> str:
-    if form.missing != "error":
-        missing = "NaN stands for a missing value."
-    else:
+    missing = "NaN stands for a missing value."
+    if form.missing == "error":
         missing = "The model refuses missing values: a row with a NaN scores NaN."
-    return (
-        f"model.onnx takes X, the {len(form.names)} raw features of N rows in {precision}, and "
-        f"gives score, N × 1; higher is better. The order of the features is in the property "
-        f"feature_names. {missing}\n\n"
-        "    import json, numpy as np, onnxruntime\n"
-        '    session = onnxruntime.InferenceSession("model.onnx")\n'
-        "    properties = session.get_modelmeta().custom_metadata_map\n"
-        '    names = json.loads(properties["feature_names"])\n'
-        f'    X = frame[names].to_numpy(dtype="{precision}")\n'
-        '    score = session.run(["score"], {"X": X})[0][:, 0]\n\n'
-        "In Vespa, put the file into the application package and write in the schema\n\n"
-        "    onnx-model linrank {\n"
-        "        file: files/model.onnx\n"
-        "        input X: my_features\n"
-        "        output score: score\n"
-        "    }\n\n"
-        f"with a function my_features of type tensor<{_VESPA[precision]}>(d0[1],d1"
-        f"[{len(form.names)}]) and the expression sum(onnx(linrank).score). The weights are those "
-        "of raw features: whatever scaled them in training is folded in, so nothing is to be "
-        "scaled before.\n"
-    )
+    told: dict[str, Any] = {"n_features": len(form.names), "number": _VESPA[precision]}
+    return fill_text("onnx", "text", precision=precision, missing=missing, **told)
 
 
 _VESPA = {"float32": "float", "float64": "double"}

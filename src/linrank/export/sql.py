@@ -17,7 +17,7 @@ from typing import Any
 
 from linrank.data.curves import Function
 from linrank.errors import did_you_mean
-from linrank.export.artefact import Artefact
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form
 from linrank.export.names import refuse
 from linrank.export.steps import decisions
@@ -331,32 +331,16 @@ def _name_column(form: Form, name: str, what: str) -> str:
 def _instructions(
     form: Form, dialect: Dialect, name: str, table: str | None, qid: str | None
 ) -> str:
-    if form.missing != "error":
-        missing = "NULL counts as a missing value, filled in as the model does."
-    else:
-        missing = (
-            "The model refuses missing values: a row with a NULL in one of these columns gets the "
-            "score NULL. Train with missing='zero', 'mean' or 'indicator' to have them filled in."
-        )
-    if table is not None:
-        within = f"within each {qid}" if qid is not None else "of the whole table"
-        use = (
-            f"model.sql is a query over the table {table}: its columns, the score as "
-            f"{name}_score and the rank {within} as {name}_rank, 1 being the best. Run it as it "
-            "is, or keep it: CREATE VIEW ranked AS ... (leave out its last line, ORDER BY)."
-        )
-    else:
-        use = (
-            "model.sql is an expression. Put it into a query over a table that has a column of "
-            "this name for each feature:\n\n"
-            "    SELECT docid, <expression> AS score FROM documents ORDER BY score DESC\n\n"
-            "Higher is better. SQLite takes a quoted name that the table does not have for a text, "
-            "worth 0: export with table= to have that reported."
-        )
-    factor = ""
-    if form.factor != 1.0:
-        factor = f" Scores are those of the model times {form.factor!r}; the order is the same."
-    return (
-        f"{use}\n\n{missing} NaN, where the database has it, is not NULL and makes the score NaN. "
-        f"Names are quoted as dialect={dialect.name!r} has it.{factor}\n"
+    return fill_text(
+        "sql",
+        "expression" if table is None else "table",
+        "refused" if form.missing == "error" else "filled",
+        "text",
+        table=table,
+        name=name,
+        within="of the whole table" if qid is None else f"within each {qid}",
+        dialect=repr(dialect.name),
+        factor=""
+        if form.factor == 1.0
+        else f" Scores are those of the model times {form.factor!r}; the order is the same.",
     )

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data import Array
 from linrank.data.curves import Function
 from linrank.export.form import Form
 
-Array = NDArray[Any]
 Step = tuple[str, float, float]  # feature, where it is, how high
 
 

@@ -10,7 +10,7 @@ import re
 from typing import NoReturn
 
 from linrank.errors import check_one_of
-from linrank.export.artefact import Artefact
+from linrank.export.artefact import Artefact, fill_text
 from linrank.export.form import Form, text
 from linrank.export.names import check_printable, join_names, refuse
 from linrank.export.steps import decisions
@@ -131,7 +131,9 @@ def write(
     for feature in form.names:
         check_rank_feature(feature)
     content = _profile(name, inherits, phase, _terms(form))
-    return Artefact("vespa", {f"{name}.profile": content}, _instructions(form, name, schema))
+    told = {"summary": form.summary, "names": join_names(form.names)}
+    instructions = fill_text("vespa", "text", profile=name, schema=schema, **told)
+    return Artefact("vespa", {f"{name}.profile": content}, instructions)
 
 
 def _terms(form: Form) -> list[str]:
@@ -163,17 +165,3 @@ def _profile(name: str, inherits: str, phase: str, terms: list[str]) -> bytes:
         "    }\n"
         "}\n"
     ).encode()
-
-
-def _instructions(form: Form, name: str, schema: str) -> str:
-    return (
-        f"{form.summary} for Vespa.\n\n"
-        f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
-        f"text into schemas/{schema}.sd, and deploy: vespa deploy. Every feature must be a rank "
-        "feature or a function that the inherited profile has, with the values that the model was "
-        f"trained on: {join_names(form.names)}. To log such values for the next training, list "
-        "them under match-features.\n\n"
-        "Use it in a query:\n\n"
-        f"  vespa query 'select * from {schema} where userQuery()' query=KEYWORDS "
-        f"ranking={name}\n"
-    )

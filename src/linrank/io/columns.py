@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from linrank.data.frames import Array, check_apart, check_names
+from linrank.data.frames import Array, check_apart, check_names, first_true
 from linrank.data.words import Words, as_integers
 from linrank.errors import DataFormatError, did_you_mean
 
@@ -199,9 +199,7 @@ def as_numbers(column: Any, role: str, name: str, source: str) -> Array:
     numbers = plain_numbers(whole)[0]
     out = numbers.astype(np.float64)
     out[missing_of(whole)] = np.nan
-    finite = np.isfinite(out)
-    if not finite.all():
-        row = int(np.argmin(finite))
+    if (row := first_true(~np.isfinite(out))) is not None:
         what = "is missing" if np.isnan(out[row]) else f"is {out[row]}"
         raise DataFormatError(
             f"{source}: the {role} of row {row} (column {name!r}) {what}; every row needs a number"

@@ -13,8 +13,7 @@ from typing import Any, Literal
 from numpy.typing import DTypeLike
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data.dataset import Dataset, as_stored
-from linrank.data.missing import Filling
+from linrank.data import Dataset, Filling, as_stored
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
 from linrank.io.load import is_folder, load, log_note
@@ -312,16 +311,14 @@ def convert(
 def _to_store(
     source: Source, path: Any, memory_limit: Any, chunk_bytes: Any, overwrite: bool
 ) -> Store:
-    how, n_threads = source.how, resolve(source.how["n_jobs"])
-    budget = Budget.of(memory_limit, chunk_bytes, n_threads)
+    n_jobs, progress = source.how["n_jobs"], source.how["progress"]
+    budget = Budget.of(memory_limit, chunk_bytes, resolve(n_jobs))
     if source.is_plain_text:
-        return convert_text(
-            list(source.items), path, source.form, budget, n_threads, overwrite, how["progress"]
-        )
+        return convert_text(list(source.items), path, source.form, budget, overwrite, progress)
     if source.is_read_by_part or len(source.items) > 1:
         held = None if source.is_read_by_part else list(_note_positions(source))
-        return collect(lambda: held or _note_positions(source), path, budget, n_threads, overwrite)
-    data, n_jobs = next(_note_positions(source)), how["n_jobs"]
+        return collect(lambda: held or _note_positions(source), path, budget, overwrite)
+    data = next(_note_positions(source))
     return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 
 

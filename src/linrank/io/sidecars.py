@@ -8,12 +8,13 @@ import os
 import re
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linrank.data import Array, Dataset, Preferences, as_weights
+from linrank.data import Array, Dataset, Preferences, as_weights, first_true, keep_queries
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
@@ -43,7 +44,8 @@ def attach(data: Dataset, path: Any, note: Callable[[str], object]) -> Dataset:
         if given is not None:
             some = "query ids" if given is data.qid else "some"
             raise DataFormatError(f"{name} tells {what}, and {data.source} has {some}; {_IGNORE}")
-        data = add(data, name, _numbers(name))
+        with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
+            data = add(data, name, parse_numbers(file.read(), name))
         note(f"read beside {os.fsdecode(path)}: {name}")
     return data
 
@@ -70,9 +72,8 @@ def _with_positions(data: Dataset, name: str, positions: Array) -> Dataset:
 
 
 def _with_queries(data: Dataset, name: str, sizes: Array) -> Dataset:
-    bad = (sizes != np.floor(sizes)) | (sizes < 1) | (sizes > _LARGEST)
-    if bad.any():
-        line = int(np.argmax(bad))
+    is_size = (sizes == np.floor(sizes)) & (sizes >= 1) & (sizes <= _LARGEST)
+    if (line := first_true(~is_size)) is not None:
         raise DataFormatError(f"{name}:{line + 1}: {sizes[line]:g} is no number of rows of a query")
     if int(sizes.sum()) != data.n_rows:
         raise DataFormatError(
@@ -90,28 +91,26 @@ def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
             f"{name}: {len(weights):,} weights for the {data.n_rows:,} rows and "
             f"{queries.n_queries:,} queries of {data.source}"
         )
-    if (weights < 0).any():
-        line = int(np.argmax(weights < 0))
+    if (line := first_true(weights < 0)) is not None:
         raise DataFormatError(f"{name}:{line + 1}: the weight {weights[line]:g} is below 0")
     if len(weights) != data.n_rows:
         weights = queries.scatter(np.repeat(np.sqrt(weights), np.diff(queries.offsets)))
-    weighted = replace(data, weight=as_weights(weights, data.n_rows, name))
-    weighted.__dict__["queries"] = queries  # weights do not change them
-    return weighted
+    return keep_queries(data, weight=as_weights(weights, data.n_rows, name))
 
 
-def _numbers(name: str) -> Array:
-    """One finite number per line; an error names the line."""
-    with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
-        lines = file.read().rstrip().split("\n")
-    numbers = np.empty(len(lines) if lines != [""] else 0)
-    for i in range(len(numbers)):
-        try:
-            numbers[i] = float(lines[i])
-        except ValueError:
-            numbers[i] = np.nan
-        if not np.isfinite(numbers[i]):
-            raise DataFormatError(f"{name}:{i + 1}: expected one number, got {lines[i][:60]!r}")
+def parse_numbers(text: str, name: str, what: str = "number", hint: str = "") -> Array:
+    """One finite number per line of a text; an error names the line, and says what is wanted."""
+    lines = text.rstrip().split("\n") if text.strip() else []
+    numbers = np.full(len(lines), np.nan)
+    try:
+        numbers[:] = list(map(float, lines))
+    except ValueError:  # of which line?
+        for row, line in enumerate(lines):
+            with suppress(ValueError):
+                numbers[row] = float(line)
+    if (bad := first_true(~np.isfinite(numbers))) is not None:
+        found = f"expected one {what}, got {lines[bad][:60]!r}{hint}"
+        raise DataFormatError(f"{name}:{bad + 1}: {found}")
     return numbers
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from linrank import _core
 from linrank.data import Array, CsrRows, Dataset, DenseRows, Rows, as_dense, join_datasets, resized
 from linrank.data.words import Comments
-from linrank.errors import DataFormatError
+from linrank.errors import DataFormatError, check_one_of
 from linrank.io.blocks import Part, Progress, TextBlocks, open_blocks, read_part, standard_input
 from linrank.system.resources import check_fits
 
@@ -42,8 +42,7 @@ class ReadingOptions:
         kind = np.dtype(np.float32 if dtype is None else dtype)  # that of None is float64
         if kind not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
-        if storage not in ("auto", "dense", "csr"):
-            raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
+        check_one_of("storage", storage, ("auto", "dense", "csr"))
         if n_features is not None and not 1 <= n_features <= 2**31 - 1:
             raise ValueError(f"n_features must be from 1 to 2147483647, got {n_features}")
         if zero_based not in ("auto", True, False):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from linrank import _core
-from linrank.data import Array, Dataset, as_dense, as_sparse, as_weights, warn_of_leaks
+from linrank.data import Array, Dataset, as_dense, as_sparse, as_weights, first_true, warn_of_leaks
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
@@ -355,12 +355,10 @@ class DenseReader:
             if sizes[0] < 1:
                 raise DataFormatError(f"{self.source}: the list of row {begin} is empty")
             self._start(int(sizes[0]))
-        is_other = sizes != self.n_columns
-        if is_other.any():
-            row = int(np.argmax(is_other))
+        if (k := first_true(sizes != self.n_columns)) is not None:
             raise DataFormatError(
-                f"{self.source}: the list of row {begin + row} in the column {name!r} has "
-                f"{sizes[row]} values, those before have {self.n_columns}; all rows have the same "
+                f"{self.source}: the list of row {begin + k} in the column {name!r} has "
+                f"{sizes[k]} values, those before have {self.n_columns}; all rows have the same "
                 "features"
             )
         out = self._rows(begin, len(lists))
@@ -527,8 +525,7 @@ class VectorReader:
 
     def _refuse(self, bad: Array, what: Callable[[int], str], starts: Array | None = None) -> None:
         """Raise for the first that is bad of the rows, or of the entries of rows at ``starts``."""
-        if bad.any():
-            i = int(np.argmax(bad))
+        if (i := first_true(bad)) is not None:
             row = i if starts is None else int(np.searchsorted(starts, i, "right")) - 1
             raise DataFormatError(
                 f"{self.source}: the vector of row {self.n_rows + row} in the column "

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linrank import _core
-from linrank.data import Array, Dataset, Words, as_ids
-from linrank.errors import DataFormatError
+from linrank.data import Array, Dataset, Words, as_ids, first_true
+from linrank.errors import DataFormatError, check_one_of
 from linrank.io.blocks import Progress, open_blocks
 
 _BLOCK = 1 << 14  # lines formatted at a time
@@ -94,11 +94,8 @@ class _Documents:
 
     def find(self, query: Array, docids: Words) -> Array:
         """The row of each document of a query, given by its number; -1 where there is none."""
-        own = self.docids
         query = np.ascontiguousarray(query)
-        return _core.find_documents(
-            self.query, own.text, own.offsets, query, docids.text, docids.offsets
-        )
+        return _core.find_documents(self.query, self.docids.core, query, docids.core)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return ``{query: {document: number}}``, as pytrec_eval, ir_measures and ranx take it."""
@@ -135,13 +132,13 @@ class _Documents:
                 raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")
             if progress is not None:
                 progress(done, text.size)
-        query, id_text, id_ends, text_of_documents, ends, values, lines, tag = reader.take()
+        query, ids_as_words, documents, values, lines, tag = reader.take()
         if len(values) == 0:
             form = "qid Q0 docid rank score tag" if cls.is_run else "qid iteration docid relevance"
             raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
-        ids = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
+        ids = np.array(Words(*ids_as_words).tolist("backslashreplace"), dtype=object)
         own = (tag.decode("utf-8", "backslashreplace"),) if cls.is_run else ()
-        columns = (query, ids, Words(text_of_documents, ends), values, text.name, lines)
+        columns = (query, ids, Words(*documents), values, text.name, lines)
         return _unique(cls(*columns, *own))
 
     @classmethod
@@ -165,8 +162,7 @@ class _Documents:
         words = [str(d) for d in docid]
         if len(words) != len(numbers):
             raise ValueError(f"{what} has {len(words)} documents but {len(numbers)} numbers")
-        if not np.isfinite(numbers).all():
-            row = int(np.argmin(np.isfinite(numbers)))
+        if (row := first_true(~np.isfinite(numbers))) is not None:
             raise ValueError(f"{what} has {numbers[row]} at row {row}; numbers must be finite")
         ids = np.array([str(q) for q in as_ids(qid, len(numbers)).tolist()], dtype=object)
         for name, column in (("qid", ids), ("docid", words)):
@@ -325,7 +321,7 @@ def _write(target: Any, blocks: Iterator[str]) -> None:
 
 def _unique(table: _Table) -> _Table:
     """The table itself, if no query has a document twice."""
-    found = _core.repeated_document(table.query, table.docids.text, table.docids.offsets)
+    found = _core.repeated_document(table.query, table.docids.core)
     if found is None:
         return table
     row, earlier = found
@@ -382,15 +378,13 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     >>> label_by_qrels(data, {"7": {"b": 2}}, "drop").X
     array([[2.]])
     """
-    if unjudged not in UNJUDGED:
-        raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")
+    check_one_of("unjudged", unjudged, UNJUDGED)
     table = Qrels.of_user(qrels)
     row = _judgments(data, table)
     found = row >= 0
     if not found.any():
         raise ValueError(_nothing_in_common(data, table))
-    if unjudged == "error" and not found.all():
-        first = int(np.argmin(found))
+    if unjudged == "error" and (first := first_true(~found)) is not None:
         raise ValueError(
             f"{data.source}: row {first}, document {_documents(data)[first]!r} of query "
             f"{_query(data, first)!r}, is not judged in {table.source or 'the qrels'}; judge it, "

@@ -14,17 +14,15 @@ from typing import IO, Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_comments, as_stored
-from linrank.data.rows import Array, CsrRows
-from linrank.data.words import Words
+from linrank.data import Array, CsrRows, Dataset, Words, as_comments, as_stored
+from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
 from linrank.io.roles import is_misleading
 from linrank.io.sidecars import ENDINGS
 from linrank.io.trec import Qrels, qrels_lines
-from linrank.system.durable import check_place, replacing
-from linrank.system.resources import resolve
+from linrank.system import check_place, replacing, resolve
 
 Blocks = Iterator[Dataset]
 _BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20
@@ -141,8 +139,7 @@ def write(
     0 qid:a 1:0.5
     1 qid:a 1:1
     """
-    if storage not in ("auto", "dense", "csr"):
-        raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
+    check_one_of("storage", storage, ("auto", "dense", "csr"))
     every = iter([parts] if isinstance(parts, Dataset) else parts)
     first = next(every, None)
     if first is None or first.n_rows == 0:
@@ -457,14 +454,9 @@ def _write_svmlight(blocks: Blocks, file: IO[bytes], n_threads: int, name: str) 
 
 
 def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
-    ids: tuple[Any, Any] = (None, None)
-    comments: tuple[Any, Any] = (None, None)
-    if data.qid is not None:
-        words = _id_words(data.qid, first_row)
-        ids = words.text, words.offsets
-    if data.comments is not None:
-        lines = as_comments(data, first_row, "SVMlight text")
-        comments = lines.text, lines.offsets
+    ids = None if data.qid is None else _id_words(data.qid, first_row).core
+    has_comments = data.comments is not None
+    comments = as_comments(data, first_row, "SVMlight text").core if has_comments else None
     place = _core.first_non_finite(data.rows.core, n_threads)
     base = data.index_base or 0
     if place is not None:
@@ -474,7 +466,7 @@ def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
             "write a table"
         )
     return _core.svmlight_text(
-        data.rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
+        data.rows.core, data.labels, data.weight, ids, comments, base, first_row == 0, n_threads
     )
 
 

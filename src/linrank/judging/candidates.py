@@ -21,12 +21,9 @@ from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import AUTO, N_FOLDS, PAPERS
-from linrank.data.dataset import Dataset
-from linrank.data.rows import as_rows
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling, as_rows
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, signed_measure, unit_model
 from linrank.methods.base import METHODS, Later, Task
@@ -40,8 +37,6 @@ from linrank.models.linear import LinearModel
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import deal
 from linrank.system.resources import check_fits, short_text
-
-Array = NDArray[Any]
 
 BASELINE = "ranksvm"
 BEST = "best"  # in a grid: as many rounds as are best on validation; left out where there is none

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.errors import check_natural, check_one_of
 from linrank.judging import significance
@@ -17,11 +16,7 @@ from linrank.judging.significance import EQUAL, Correction, Terms, correct_p_val
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric, parse
-from linrank.system.resources import count
-from linrank.system.seeds import seed_of
-from linrank.system.tables import Column, Table, Tabled
-
-Array = NDArray[Any]
+from linrank.system import Column, Table, Tabled, count, seed_of
 
 
 def check_methods(methods: Any, what: str) -> None:

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
-from linrank.data.frames import feature_name
-from linrank.data.missing import Missing
-from linrank.data.queries import Queries, varying_columns
-from linrank.data.rows import CsrRows
+from linrank.data import CsrRows, Dataset, Missing, Queries, feature_name, varying_columns
 from linrank.metrics import Convention, Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries

@@ -24,16 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import N_FOLDS
-from linrank.data.dataset import Dataset, join_rows
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data import Array, CsrRows, Dataset, DenseRows, Rows, join_rows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
 from linrank.system.durable import Scratch
 
-Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
 
 SELECTIONS = ("auto", "validation", "cross-validation")
@@ -211,7 +208,7 @@ class Outcome:
     search_seconds: float = 0.0
     n_candidates: int = 0
     size: Size | None = None
-    scores: NDArray[Any] | None = field(default=None, repr=False)
+    scores: Array | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, without the scores."""

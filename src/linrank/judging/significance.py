@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linrank.data import Array
 from linrank.errors import check_one_of
 from linrank.metrics.evaluation import Evaluation
-from linrank.system.resources import resolve
-
-Array = NDArray[Any]
+from linrank.system.resources import map_threads, resolve
 
 
 def fixed_point(values: Array, n_terms: int) -> Array:
@@ -168,15 +166,13 @@ def _blockwise(
     size = max(1, _BLOCK // max(1, len(columns)))
     result = np.empty((n_resamples, columns.shape[1]))
 
-    def block(start: int) -> None:
-        stop = min(start + size, n_resamples)
+    def block(k: int) -> None:
+        start, stop = k * size, min((k + 1) * size, n_resamples)
         matrix = np.empty((stop - start, len(columns)))
         draw(np.random.default_rng([*key, start]), matrix)
         np.matmul(matrix, columns, out=result[start:stop])
 
-    starts = range(0, n_resamples, size)
-    with ThreadPoolExecutor(max_workers=min(resolve(n_jobs), len(starts))) as pool:
-        list(pool.map(block, starts))
+    map_threads(-(-n_resamples // size), block, resolve(n_jobs))
     return result
 
 
@@ -184,7 +180,7 @@ Correction = Literal["holm", "bonferroni", "bh"]
 CORRECTIONS = get_args(Correction)
 
 
-def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[Any]:
+def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> Array:
     """Return p-values corrected for being several.
 
     With m values in ascending order ``p_1 <= ... <= p_m``:
@@ -205,7 +201,7 @@ def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> ND
     """
     values = np.asarray(p, dtype=np.float64)
     check_one_of("correction", correction, (*CORRECTIONS, None))
-    result: NDArray[Any] = values.copy()
+    result: Array = values.copy()
     tested = np.flatnonzero(~np.isnan(values))
     order = tested[np.argsort(values[tested], kind="stable")]
     ascending, m = values[order], len(order)

@@ -168,12 +168,8 @@ class ScoreLoss:
 
 
 class CoreLoss(ScoreLoss):
-    """A loss of the core, whose points multiply by the curvature that their sweep has found.
+    """A loss of the core, whose points multiply by the curvature that their sweep has found."""
 
-    ``kind`` is how the functions of the core that take such points begin.
-    """
-
-    kind: ClassVar[str]
     pairs: Any  # with the number and the total weight of those that the loss is a sum of
 
     @property
@@ -189,16 +185,15 @@ class CoreLoss(ScoreLoss):
 
     def hessian_matrix(self, rows: Design, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
-        n, form = rows.shape[1], getattr(_core, f"{self.kind}hessian_matrix")
-        return form(rows.core, self.order, point, self.n_threads).reshape(n, n)
+        n = rows.shape[1]
+        return _core.hessian_matrix(rows.core, self.order, point, self.n_threads).reshape(n, n)
 
     def hessian_diagonal(self, rows: Design, point: Any) -> Array:
         """The diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros.
 
         It is exact up to rounding where preferences are listed, and an estimate elsewhere.
         """
-        form = getattr(_core, f"{self.kind}hessian_diagonal")
-        return form(rows.core, self.order, point, self.n_threads)
+        return _core.hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
 
 class PairLoss(CoreLoss):
@@ -211,8 +206,6 @@ class PairLoss(CoreLoss):
     n_threads : int
         Threads of every sweep; the result does not depend on it.
     """
-
-    kind = ""
 
     def __init__(self, pairs: Pairs, n_threads: int = 1) -> None:
         super().__init__(pairs.queries.order, pairs.queries.n_rows, n_threads)
@@ -332,7 +325,6 @@ class PreferenceLoss(CoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    kind = "preference_"
     name: ClassVar[str]
 
     def __init__(self, preferences: Preferences, n_rows: int, n_threads: int = 1) -> None:

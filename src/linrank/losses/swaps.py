@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank import _core
-from linrank.data.queries import Queries
-from linrank.data.rows import Array
+from linrank.data import Array, Queries
 from linrank.losses.base import KINDS, CoreLoss, HingeKind, HuberKind, SquaredHingeKind
-from linrank.metrics import measures
-from linrank.metrics.measures import Measure, parse
+from linrank.metrics import Measure, measures, parse
 from linrank.system.resources import PickledFields, cached_property
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.
@@ -327,7 +325,6 @@ class SwapLoss(CoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    kind = "swap_"
     name: ClassVar[str]
 
     def __init__(self, swaps: Swaps, n_threads: int = 1) -> None:

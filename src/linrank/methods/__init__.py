@@ -11,10 +11,11 @@ def _register_own(
     search: type | None = None,
     places: tuple[str, ...] = (),
     module: str | None = None,
+    searching: str = "search",
 ) -> Method:
     """Register a method of linrank itself, whose functions have the usual names and places."""
     where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
-    path = None if search is None else Later(f"linrank.methods.search:search_{name}")
+    path = None if search is None else Later(f"linrank.methods.{searching}:search_{name}")
     train, describe = Later(where.format("train")), Later(where.format("describe"))
     recipe = Later(where.format("recipe_of")) if "cluster" in places else None
     return register(
@@ -68,14 +69,10 @@ KERNEL = _register_own(
     of.KernelParameters,
     of.KernelSearch,
 )
-AUTO = register(
-    Method(
-        "auto",
-        "linear, curves or interactions: what ranks unseen queries best",
-        of.AutoParameters,
-        Later("linrank.methods.auto:train"),
-        Later("linrank.methods.auto:describe"),
-        of.AutoSearch,
-        Later("linrank.methods.auto:search_auto"),
-    )
+AUTO = _register_own(
+    "auto",
+    "linear, curves or interactions: what ranks unseen queries best",
+    of.AutoParameters,
+    of.AutoSearch,
+    searching="auto",
 )

@@ -119,8 +119,7 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
     task = replace(task, data=place_of(task))
     data, seed = task.data.dataset, seed_of(p.random_state)
     unit = max(1.0, float(np.count_nonzero(data.queries.n_levels > 1)))
-    if p.time_limit is not None:
-        check_positive("time_limit", p.time_limit)
+    check_positive("time_limit", p.time_limit, optional=True)
     judging = {"scoring": p.metric, "selection": "best", **judging}
     runs: list[tuple[_Run, Tuning]] = []
     tried: list[dict[str, Any]] = []

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from linrank.data.dataset import Dataset
-    from linrank.data.preferences import Preferences
+    from linrank.data import Dataset, Preferences
     from linrank.methods.ground import Monitor
     from linrank.models.linear import LinearModel, Model
 

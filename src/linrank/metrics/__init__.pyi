@@ -7,6 +7,8 @@ from linrank.metrics.evaluate import DEFAULT_METRICS as DEFAULT_METRICS
 from linrank.metrics.evaluate import ConcordanceResult as ConcordanceResult
 from linrank.metrics.evaluate import concordance_index as concordance_index
 from linrank.metrics.evaluate import evaluate as evaluate
+from linrank.metrics.evaluate import evaluate_queries as evaluate_queries
+from linrank.metrics.evaluate import measures_of as measures_of
 from linrank.metrics.evaluate import rank_within_queries as rank_within_queries
 from linrank.metrics.evaluation import Evaluation as Evaluation
 from linrank.metrics.measures import AUC as AUC
@@ -22,6 +24,7 @@ from linrank.metrics.measures import Gamma as Gamma
 from linrank.metrics.measures import KendallTau as KendallTau
 from linrank.metrics.measures import MeanNDCG as MeanNDCG
 from linrank.metrics.measures import Measure as Measure
+from linrank.metrics.measures import Metric as Metric
 from linrank.metrics.measures import PairwiseAccuracy as PairwiseAccuracy
 from linrank.metrics.measures import Precision as Precision
 from linrank.metrics.measures import RankBiasedPrecision as RankBiasedPrecision

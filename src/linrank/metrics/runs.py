@@ -150,10 +150,8 @@ class JudgedRun:
     def _id_order(self, n_jobs: int | None) -> Array:
         """Place of each document among the ids of its query; 0 where it was not retrieved."""
         offsets = np.concatenate([[0], np.cumsum(self.n_ranked)])
-        documents = self.run.docids
-        places = _core.document_order(
-            offsets, self.retrieved, documents.text, documents.offsets, resolve(n_jobs)
-        )
+        documents = self.run.docids.core
+        places = _core.document_order(offsets, self.retrieved, documents, resolve(n_jobs))
         keys = np.zeros(len(self.labels), dtype=np.int64)
         # Retrieved document t of query q stands at offsets[q] + t.
         shift = self.queries.offsets[:-1] - offsets[:-1]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import CURVES
+from linrank.data import Array, keep_queries
 from linrank.data.bounds import feature_column
 from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
@@ -18,10 +18,7 @@ from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offs
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
 from linrank.models.linear import LinearModel
-from linrank.system.resources import check_fits, resolve
-from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
+from linrank.system import check_fits, resolve, seed_of
 
 _LEVELS = 2  # of each feature's distribution
 _WIDTH = 1.7  # γ times the number of features that vary
@@ -52,10 +49,9 @@ class Shape:
         check_one_of("curves", p.curves, CURVES)
         if p.n_knots is not None and p.curves is None:
             raise ValueError(f"n_knots={p.n_knots!r} is of curves, and curves is None")
-        if p.n_knots is not None:
-            check_natural("n_knots", p.n_knots)
-            if not 2 <= p.n_knots <= MAX_KNOTS:
-                raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
+        check_natural("n_knots", p.n_knots, optional=True)
+        if p.n_knots is not None and not 2 <= p.n_knots <= MAX_KNOTS:
+            raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
         if p.interactions:
             check_natural("interactions", p.interactions)
         rising, falling = (_as_tuple(p, name) for name in ("increasing", "decreasing"))
@@ -148,15 +144,7 @@ def with_dense_rows(data: Dataset) -> Dataset:
         )
     n_bytes = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
     check_fits(n_bytes, "sparse rows as curves need them, dense,", "use a linear model")
-    return _with_rows(data, DenseRows(rows.to_user().toarray()))
-
-
-def _with_rows(data: Dataset, rows: Any, **changes: Any) -> Dataset:
-    """The data with other rows, which its queries, if they are known, have no part in."""
-    changed = replace(data, rows=rows, **changes)
-    if "queries" in data.__dict__:
-        changed.__dict__["queries"] = data.queries
-    return changed
+    return keep_queries(data, rows=DenseRows(rows.to_user().toarray()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +267,7 @@ class Design:
         data = with_dense_rows(data)
         rows: Any = data.rows
         columns: Any = self._coded_columns(rows, n_jobs) or self._stored_columns(rows, n_jobs)
-        return _with_rows(data, columns, feature_names=None, filling=None)
+        return keep_queries(data, rows=columns, feature_names=None, filling=None)
 
     def _coded_columns(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
         """Columns of so many rows that they are better not stored; None where they had better."""

@@ -20,10 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import ModelFormatError
-from linrank.system import json_text
-from linrank.system.durable import check_place, naming, replacing
-from linrank.system.json_text import Invalid, take
-from linrank.system.resources import available
+from linrank.system import Invalid, available, check_place, json_text, naming, replacing, take
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linrank.choices import SELECTED_PAIRS
-from linrank.data import Dataset, Scaling, join_optional, join_rows
+from linrank.data import Dataset, Scaling, join_optional, join_rows, keep_queries
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Array, Rows, join_offsets, without_offsets
 from linrank.domination import Layering, check_parameters, choose_solver, margin_form
@@ -373,9 +373,7 @@ def _with_queries(data: Dataset, mask: Array | None) -> Dataset:
     """The same rows, of which only those of the queries of a mask, all if None, have a position."""
     if mask is None or mask.all():
         return data
-    part = replace(data)
-    part.__dict__["queries"] = data.queries.select(np.flatnonzero(mask))
-    return part
+    return keep_queries(data, data.queries.select(np.flatnonzero(mask)))
 
 
 # ---- what chunks cannot serve -------------------------------------------------------------------

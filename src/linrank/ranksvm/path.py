@@ -8,14 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
-from linrank.data.bounds import without_rounding
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array
-from linrank.data.scaling import Scaling
+from linrank.data import Array, Dataset, Scaling, first_true, without_rounding
 from linrank.errors import check_numbers, warn
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, path_preconditioner
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64]:
+def as_grid(name: str, values: Any, auto: Sequence[float]) -> Array:
     """The values of the parameter ``name`` > 0, ascending and each once; ``"auto"`` is ``auto``.
 
     Examples
@@ -45,9 +41,7 @@ def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64
         raise ValueError(wrong) from None
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"{name} must be a non-empty list of numbers > 0, got shape {grid.shape}")
-    bad = ~(np.isfinite(grid) & (grid > 0))
-    if bad.any():
-        k = int(np.argmax(bad))
+    if (k := first_true(~(np.isfinite(grid) & (grid > 0)))) is not None:
         raise ValueError(f"{name}[{k}] is {grid[k]:g}; all must be finite and > 0")
     return np.unique(grid)
 

@@ -16,8 +16,7 @@ from linrank.reports import sections
 from linrank.reports.diagnosis import failures
 from linrank.reports.html import document
 from linrank.reports.material import Material, gather
-from linrank.system.durable import replacing
-from linrank.system.resources import cached_property
+from linrank.system import cached_property, replacing
 
 # (id, entry of the contents, heading, what makes its sentence and the rest of it)
 SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...] = (

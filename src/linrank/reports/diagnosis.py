@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.data import Array, Dataset
 from linrank.judging.inspect import sample_pairs
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import INTERACTIONS, AdditiveModel
 from linrank.models.linear import LinearModel
 from linrank.reports import html
 from linrank.reports.html import paragraph, push, short, table, text, value, wide
-from linrank.system.resources import count
-from linrank.system.tables import Column, Markup, Table
+from linrank.system import Column, Markup, Table, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
     from linrank.reports.material import Material
 
-    Array = NDArray[np.float64]
 
 LARGEST_GRADE = 30.0  # beyond it 2^label is no gain: labels themselves are taken
 CANDIDATES = 400  # documents of a query among which wrong pairs are looked for
@@ -295,9 +291,7 @@ def _sum_contributions(data: Dataset, model: LinearModel | AdditiveModel, net: A
     return total
 
 
-def _blocks(
-    data: Dataset, model: LinearModel | AdditiveModel, counted: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
+def _blocks(data: Dataset, model: LinearModel | AdditiveModel, counted: Array) -> list[Array]:
     """Rows to explain at a time; of whole queries where the model scales within each."""
     if isinstance(model, AdditiveModel) or model.scaling.kind != "query":
         return np.split(counted, range(BLOCK, len(counted), BLOCK))

@@ -11,11 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array, feature_name
-from linrank.data.rows import CsrRows, DenseRows, resized
+from linrank.data import (
+    Array,
+    CsrRows,
+    Dataset,
+    DenseRows,
+    as_array,
+    feature_name,
+    first_true,
+    keep_queries,
+    resized,
+)
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
@@ -27,8 +34,7 @@ from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
-from linrank.search.folds import Fold, deal
-from linrank.search.tuning import Tuning
+from linrank.search import Fold, Tuning, deal
 from linrank.solvers.result import Result
 from linrank.system.resources import count
 
@@ -50,7 +56,7 @@ class Ranking:
     """
 
     name: str
-    scores: NDArray[np.float64]
+    scores: Array
     model: LinearModel | AdditiveModel | KernelModel | None
     about: str
 
@@ -101,8 +107,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
             f"{name} has scores of shape {scores.shape}, the test data {data.n_rows:,} rows; one "
             "score per row is needed, in the same order"
         )
-    if np.isnan(scores).any():
-        row = int(np.argmax(np.isnan(scores)))
+    if (row := first_true(np.isnan(scores))) is not None:
         raise ValueError(f"the score of row {row} of {name} is NaN, which cannot be ranked")
     return Ranking(name, scores, None, about)
 
@@ -214,9 +219,7 @@ def fill_missing_values(parts: dict[str, Dataset]) -> dict[str, Dataset]:
         if data.filling is None and isinstance(data.rows, CsrRows):
             # Text leaves zeros out, and so the last features.
             data = _with_features(data, filling.n_features)
-        filled[name] = replace(filling.dataset(data), filling=None)
-        if "queries" in data.__dict__:  # which the rows have no part in
-            filled[name].__dict__["queries"] = data.queries
+        filled[name] = keep_queries(filling.dataset(data), filling=None)
     return filled
 
 

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import __version__, displays
+from linrank.data import Array
 from linrank.judging.compare import Cell
 from linrank.judging.inspect import Profile
 from linrank.metrics import parse
@@ -19,8 +19,7 @@ from linrank.reports import html
 from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, Material, Training, match_features
 from linrank.solvers.result import certified_share, distance_text
-from linrank.system.resources import count, resolve
-from linrank.system.tables import Column, Table
+from linrank.system import Column, Table, count, resolve
 
 SHIFTED = 5  # queries named at each end
 NAMED = 6  # queries that no ranking can order
@@ -210,9 +209,7 @@ def by_query(material: Material) -> tuple[str, ...]:
     return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
-def _name_flat_queries(
-    material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]
-) -> str:
+def _name_flat_queries(material: Material, own: Array, is_flat: Array) -> str:
     """What the gray part of the histogram is, by name."""
     found = np.flatnonzero(is_flat & ~np.isnan(own))
     ids = material.test.queries.ids
@@ -226,9 +223,7 @@ def _name_flat_queries(
     )
 
 
-def _largest_changes(
-    material: Material, own: NDArray[np.float64], other: NDArray[np.float64]
-) -> list[str]:
+def _largest_changes(material: Material, own: Array, other: Array) -> list[str]:
     """Tables of the queries with the largest losses, and of those with the largest gains."""
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))

@@ -14,8 +14,7 @@ import numpy as np
 from linrank.choices import SELECTIONS
 from linrank.data import Array, Dataset
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
-from linrank.metrics import parse_scoring
-from linrank.metrics.measures import Metric
+from linrank.metrics import Metric, parse_scoring
 from linrank.search.folds import Fold, Models, judge, judge_scores, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from linrank._core import dot
-from linrank.data.bounds import Box
-from linrank.data.rows import Array
+from linrank.data import Array, Box
 from linrank.solvers import conjugate
 from linrank.solvers.conjugate import Solution
 

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from linrank.data.bounds import Box
+from linrank.data import Array, Box, dot
 from linrank.data.frames import read_only
-from linrank.data.rows import Array, dot
 from linrank.losses.base import Dual
 
 _UNIT = 2.0**-53  # of rounding

@@ -187,8 +187,7 @@ def descend_chunks(
         before the first step.
     """
     order = train.Order(**options)
-    if passes is not None:
-        check_natural("passes", passes, " or None")
+    check_natural("passes", passes, " or None", optional=True)
     if order.sampling == "roc":
         raise ValueError(
             "sampling='roc' compares rows of all queries, which are in different chunks of a "

@@ -27,7 +27,7 @@ from linrank.data.rows import Array, Rows
 from linrank.errors import check_one_of, check_positive
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
 
-RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/learner.hpp
+RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/simd.hpp
 _AVERAGES = {None: 0, "uniform": 1, "weighted": 2}
 _SHRINKING = ("sgd-svm", "pegasos", "logistic")
 
@@ -66,7 +66,7 @@ class Learner:
         return self.algorithm in _SHRINKING
 
     def _scalars(self) -> Array:
-        """As in core/learner.hpp: rule, strength, a, t, ‖v‖², first, K, Σρ, loss, updates."""
+        """As in core/simd.hpp: rule, strength, a, t, ‖v‖², first, K, Σρ, loss, updates."""
         strength = self.alpha if self.shrinks else self.aggressiveness
         start = self.first_step
         return np.array([RULES[self.algorithm], strength, 1, start, 0, start, 0, 0, 0, 0.0])

@@ -375,9 +375,8 @@ def regularization(
     """λ from what the user gave: itself, or ``1/(C Σω)``, or the default."""
     if alpha is not None and C is not None:
         raise ValueError(f"give alpha or C, not both: got alpha={alpha} and C={C}")
-    for name, value in (("alpha", alpha), ("C", C)):
-        if value is not None:
-            check_positive(name, value)
+    check_positive("alpha", alpha, optional=True)
+    check_positive("C", C, optional=True)
     if C is not None:
         return 1.0 / (float(C) * total_weight)
     return _DEFAULT_ALPHA if alpha is None else float(alpha)
@@ -393,5 +392,4 @@ def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float |
             "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
             "use record='sampled'"
         )
-    if tol is not None:
-        check_positive("tol", tol)
+    check_positive("tol", tol, optional=True)

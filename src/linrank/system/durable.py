@@ -16,7 +16,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any
 
 _PREFIX = ".linrank-"
@@ -176,7 +176,7 @@ def _remove_folder(path: str) -> None:
         rmtree(path, ignore_errors=True)
 
 
-class Scratch:
+class Scratch(AbstractContextManager["Scratch"]):
     """A folder of one's own inside another, removed at the end; a context manager.
 
     Parameters
@@ -243,9 +243,6 @@ class Scratch:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Scratch:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.remove()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linrank.system.resources import allowed, cached_property, too_small
@@ -97,7 +98,8 @@ def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
     return len(sizes), free
 
 
-class Reader:
+@dataclass(eq=False)
+class Reader(AbstractContextManager["Reader"]):
     """Reads chunks by number, the next ones in another thread while one is worked on.
 
     Parameters
@@ -118,16 +120,12 @@ class Reader:
         What stays and is not read again, by number; the caller puts it there.
     """
 
-    def __init__(
-        self,
-        load: Callable[[int, Any], Any],
-        make_buffer: Callable[[], Any],
-        n_chunks: int,
-        plan: Plan,
-    ) -> None:
-        self.load, self.plan, self.n_chunks = load, plan, n_chunks
-        self.here: dict[int, Any] = {}
-        self._make_buffer, self._free = make_buffer, deque[Any]()
+    load: Callable[[int, Any], Any]
+    make_buffer: Callable[[], Any]
+    n_chunks: int
+    plan: Plan
+    here: dict[int, Any] = field(default_factory=dict, init=False)
+    _free: deque[Any] = field(default_factory=deque, init=False)
 
     def walk(self, numbers: Iterable[int]) -> Walk:
         """These chunks, in order. Several walks may be under way, each with its own buffers."""
@@ -144,7 +142,7 @@ class Reader:
         """Where to read a chunk; what is to stay gets memory of its own."""
         if i < self.plan.n_kept:
             return None
-        return self._free.popleft() if self._free else self._make_buffer()
+        return self._free.popleft() if self._free else self.make_buffer()
 
     def take_back(self, buffer: Any) -> None:
         """Reuse a buffer that is no longer read."""
@@ -157,9 +155,6 @@ class Reader:
             self.thread.shutdown(wait=True, cancel_futures=True)
         self.here.clear()
         self._free.clear()
-
-    def __enter__(self) -> Reader:
-        return self
 
     def __exit__(self, *exception: Any) -> None:
         self.close()

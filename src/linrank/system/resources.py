@@ -8,6 +8,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,47 @@ def useful_threads(n_bytes: float, n_threads: int) -> int:
     Starting others costs more than that.
     """
     return n_threads if n_bytes >= 4_000_000 else 1
+
+
+def map_threads(
+    n_items: int,
+    work: Callable[[int], Any],
+    n_threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> list[Any]:
+    """The results of ``work(i)`` for every i below `n_items`, on `n_threads` threads.
+
+    The error of the lowest item is raised, the same one on any number of threads. After an error
+    or Ctrl-C no other item is begun, and those on their way are finished.
+
+    Parameters
+    ----------
+    n_items : int
+        How many there are.
+    work : callable
+        It may run in several threads at once.
+    n_threads : int
+        1 works in the calling thread.
+    progress : callable, optional
+        Called in the calling thread with the number of items that are done.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max(1, n_threads)) as pool:
+        # On one thread the work is done here, where Ctrl-C ends an item in its midst.
+        calls = [
+            functools.partial(work, i) if n_threads <= 1 else pool.submit(work, i).result
+            for i in range(n_items)
+        ]
+        found = []
+        try:
+            for n_done, call in enumerate(calls, start=1):
+                found.append(call())
+                if progress is not None:
+                    progress(n_done)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return found
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -10,15 +11,6 @@ from html import escape
 from typing import Any, Literal
 
 Align = Literal["left", "right"]
-
-# Only what holds in the dark, too: lines and text take the color of the page.
-_STYLE = """<style>
-.linrank-sheet table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
-.linrank-sheet caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
-.linrank-sheet th, .linrank-sheet td { padding: 0.25em 0.7em; white-space: nowrap; }
-.linrank-sheet tr { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
-.linrank-sheet td { font-variant-numeric: tabular-nums; }
-</style>"""
 
 
 class Markup(str):
@@ -170,8 +162,10 @@ class Tabled:
         )
         legend = "".join(f"<li>{escape(note)}</li>" for note in self.legend())
         notes = f'\n<ul class="notes">{legend}</ul>' if legend else ""
+        with open(os.path.join(os.path.dirname(__file__), "tables.css"), encoding="utf-8") as file:
+            style = file.read()
         css_class = f"linrank-sheet linrank-{type(self).__name__.lower()}"
-        return f'<div class="{css_class}">\n{_STYLE}\n{tables}{notes}\n</div>'
+        return f'<div class="{css_class}">\n<style>\n{style}</style>\n{tables}{notes}\n</div>'
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.missing import keep_queries
 from linrank.data.queries import Queries
 from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
-from linrank.system.durable import nameless_file, naming
-from linrank.system.json_text import Invalid
-from linrank.system.resources import describe_bytes
+from linrank.system import Invalid, describe_bytes, map_threads, naming
+from linrank.system.durable import nameless_file
 
 AGAIN = "copy the store again from where it is whole, or write it anew from its source"
 # O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
@@ -164,16 +164,12 @@ class Files:
         """Whole files in memory that cannot be written to."""
         found = {name: aligned_memory(size)[:size] for name, size in sizes.items()}
 
-        def read(part: tuple[str, int]) -> None:
-            name, begin = part
+        def read(k: int) -> None:
+            name, begin = parts[k]
             self._fill(name, found[name][begin : begin + _PART], begin)
 
         parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(n_threads) as pool:
-            for _ in pool.map(read, parts):
-                pass
+        map_threads(len(parts), read, n_threads)
         for array in found.values():
             array.flags.writeable = False
         return found
@@ -411,8 +407,7 @@ class ChunkReader:
         qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
         names, base, filling = manifest.feature_names, manifest.index_base, manifest.filling
         data = Dataset(rows, labels, qid, weight, names, comments, source, base, filling=filling)
-        data.__dict__["queries"] = queries
-        return data
+        return keep_queries(data, queries)
 
     def check_rows(self, rows: Rows, i: int | None, thoroughly: bool) -> None:
         """Columns exist; thoroughly: they increase, and values are finite."""

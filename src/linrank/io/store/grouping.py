@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -71,6 +71,8 @@ class Budget:
         Rows that are read back at a time; there are four of them at once, beside a chunk.
     table : int
         Ids of queries.
+    n_threads : int
+        Threads that these are for.
     """
 
     limit: int
@@ -81,6 +83,7 @@ class Budget:
     run: int
     merged: int
     table: int
+    n_threads: int = 1
 
     @classmethod
     def of(cls, memory_limit: Any, chunk_bytes: Any, n_threads: int) -> Budget:
@@ -105,7 +108,7 @@ class Budget:
         block = min(_BLOCK, max(1 << 15, limit // (100 * (n_threads + 2))))
         shares = {"query": 6, "run": 12, "merged": 20, "table": 6}
         others = {name: limit // share for name, share in shares.items()}
-        return cls(limit, block, min(_BATCH, limit // 32), chunk, **others)
+        return cls(limit, block, min(_BATCH, limit // 32), chunk, **others, n_threads=n_threads)
 
     def check_columns(self, n_columns: int, row_bytes: int) -> None:
         """Raise MemoryError where the columns alone are too many; `row_bytes` of a dense row."""
@@ -158,9 +161,7 @@ class _Apart(Exception):
 Reading = Callable[[_core.QueryTable], Generator[Dataset, None, None]]
 
 
-def write_store(
-    read: Reading, target: str, budget: Budget, n_threads: int, overwrite: bool
-) -> Store:
+def write_store(read: Reading, target: str, budget: Budget, overwrite: bool) -> Store:
     """Write a store of rows that are read some at a time.
 
     Where the rows of every query come together they are written as they come; else all are read
@@ -176,7 +177,6 @@ def write_store(
         The folder of the store.
     budget : Budget
         What the memory is for; what ``read`` takes comes on top.
-    n_threads : int
     overwrite : bool
         Whether to replace a store that is there.
     """
@@ -188,7 +188,7 @@ def write_store(
                 naming(target, what="store", removed=REMOVED),
                 closing(read(table)) as parts,
                 StoreWriter(
-                    target, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_threads
+                    target, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=budget.n_threads
                 ) as writer,
                 Background() as thread,  # which ends before the writer that it calls
             ):
@@ -219,7 +219,6 @@ def collect(
     parts: Callable[[], Iterable[Dataset]],
     path: str | os.PathLike[str],
     budget: Budget,
-    n_threads: int = 1,
     overwrite: bool = False,
 ) -> Store:
     """Write a store of parts that are read one at a time, as `write_store` does.
@@ -244,7 +243,7 @@ def collect(
         if n_rows == 0:
             raise ValueError("there are no rows to write")
 
-    return write_store(read, check_target(path, overwrite), budget, n_threads, overwrite)
+    return write_store(read, check_target(path, overwrite), budget, overwrite)
 
 
 def _numbers(rows: Dataset, table: _core.QueryTable) -> Array | None:
@@ -386,7 +385,7 @@ def _map_run(like: Dataset, places: dict[str, Any], mapped: mmap.mmap) -> Datase
     )
 
 
-class Background:
+class Background(AbstractContextManager["Background"]):
     """A thread that calls what it is given, in order; one call waits while another runs.
 
     Leaving the ``with`` block waits until nothing is under way, whatever is raised meanwhile, as by
@@ -409,9 +408,6 @@ class Background:
         while len(self._calls) > n_left:
             self._calls[0].result()
             self._calls.popleft()  # only now: an interrupt may come while it is waited for
-
-    def __enter__(self) -> Background:
-        return self
 
     def __exit__(self, *_: object) -> None:
         interrupt = None
@@ -439,7 +435,6 @@ def convert_text(
     path: str | os.PathLike[str],
     options: ReadingOptions,
     budget: Budget,
-    n_threads: int = 1,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Store:
@@ -463,7 +458,6 @@ def convert_text(
         later line has a larger index than these, or a feature 0, a dense store is begun again.
     budget : Budget
         What the memory is for.
-    n_threads : int
     overwrite : bool
         Whether to replace a store that is there.
     progress : callable, optional
@@ -478,8 +472,8 @@ def convert_text(
             else one
             for one in items
         ]
-        text = _Text(sources, options, budget, n_threads, progress)
-        return write_store(text.read, target, budget, n_threads, overwrite)
+        text = _Text(sources, options, budget, progress)
+        return write_store(text.read, target, budget, overwrite)
 
 
 @dataclass
@@ -493,7 +487,6 @@ class _Text:
     sources: list[Any]  # paths, and streams that can be rewound
     options: ReadingOptions
     budget: Budget
-    n_threads: int
     progress: Progress | None
     shape: Shape | None = None
 
@@ -520,7 +513,9 @@ class _Text:
         held: list[Any] = []
         numbers: list[Array] = []
         n_held = 0
-        pieces = survey_pieces(self._blocks(), survey, self.n_threads, self.progress, self.size)
+        pieces = survey_pieces(
+            self._blocks(), survey, self.budget.n_threads, self.progress, self.size
+        )
         with closing(pieces):
             head = self._head(survey, pieces)
             survey.check_rows()
@@ -552,7 +547,7 @@ class _Text:
 
     def _rows(self, pieces: list[Any], numbers: list[Array], shape: Shape) -> Dataset:
         qid = np.concatenate(numbers) if numbers else None
-        return read_pieces(pieces, shape, qid, self.name, self.n_threads)
+        return read_pieces(pieces, shape, qid, self.name, self.budget.n_threads)
 
     def _cut_rows(self, piece: Any, numbers: list[Array], shape: Shape) -> Iterator[Dataset]:
         """Dense rows of a piece whose lines are short: far larger than the text, part by part."""

@@ -34,11 +34,8 @@ from typing import Any, Literal
 import numpy as np
 
 from linrank.choices import MISSING
-from linrank.data.frames import check_names
-from linrank.data.missing import Filling
-from linrank.system import json_text
-from linrank.system.json_text import Invalid, take
-from linrank.system.resources import cached_property
+from linrank.data import Filling, check_names
+from linrank.system import Invalid, cached_property, json_text, take
 
 MANIFEST = "manifest.json"
 STATISTICS = "statistics.bin"

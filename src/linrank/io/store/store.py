@@ -14,6 +14,7 @@ import numpy as np
 from linrank import _core
 from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
+from linrank.data.missing import keep_queries
 from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
@@ -29,8 +30,8 @@ from linrank.io.store.chunks import (
 )
 from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
-from linrank.system.durable import FULL_DISK, recover
-from linrank.system.resources import available, cached_property, describe_bytes, resolve
+from linrank.system import available, cached_property, describe_bytes, map_threads, recover, resolve
+from linrank.system.durable import FULL_DISK
 
 
 class Store:
@@ -390,14 +391,13 @@ def outline(store: Store) -> Dataset:
         np.concatenate(ids) if store.has_ids else None,
     )
     none, entries = np.empty(0, np.int32), np.empty(0, store.dtype)
-    data = replace(
+    return keep_queries(
         columns_of(store),
+        queries,
         rows=CsrRows(entries, none, zeros(np.int64, n_rows + 1), store.n_features),
         labels=zeros(np.float64),
         qid=None if queries.ids is None else np.broadcast_to(queries.ids[:1], n_rows),
     )
-    data.__dict__["queries"] = queries
-    return data
 
 
 def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
@@ -454,11 +454,7 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
                 data = array.view(np.uint8)[begin : begin + n_bytes]
                 reader.check_sum(name, i, checksum(data))
 
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
-            done.result()
+    map_threads(reader.layout.n_chunks, check, n_threads)
 
 
 def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:

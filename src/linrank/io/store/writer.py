@@ -16,18 +16,8 @@ from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
 from linrank.data.words import Comments, Words
 from linrank.io.store.chunks import checksum
 from linrank.io.store.manifest import FILES, MANIFEST, STATISTICS, Layout, Manifest, Unit
-from linrank.system.durable import (
-    REMOVED,
-    Scratch,
-    check_place,
-    naming,
-    recover,
-    replace_folder,
-    replacing,
-    sync_folder,
-    token_of,
-)
-from linrank.system.resources import resolve
+from linrank.system import Scratch, check_place, naming, recover, replacing, resolve
+from linrank.system.durable import REMOVED, replace_folder, sync_folder, token_of
 
 if TYPE_CHECKING:
     from linrank.io.store.store import Store
