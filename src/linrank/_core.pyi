@@ -1,7 +1,7 @@
 """The C++ core of linrank."""
 
-from collections.abc import Sequence
-from typing import Annotated, overload
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -745,3 +745,8 @@ def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(No
 
 def censored_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], event: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float) -> tuple[int, int, int, int]:
     """Comparable pairs: concordant, discordant, tied in risk, in time."""
+
+def keep_threads(work: Callable[[], Any]) -> Any:
+    """
+    work(), in which all calls from this thread share the threads they start.
+    """

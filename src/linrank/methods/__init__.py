@@ -1,7 +1,7 @@
 """The methods of linrank."""
 
 from linrank.methods import parameters as of
-from linrank.methods.base import Later, Method, register
+from linrank.methods.base import Later, Method, Training, register
 
 
 def _register_own(
@@ -14,8 +14,8 @@ def _register_own(
 ) -> Method:
     """Register a method of linrank itself, whose functions have the usual names and places."""
     where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
-    path = None if search is None else Later(f"linrank.methods.search:search_{name}")
-    train, describe = Later(where.format("train")), Later(where.format("describe"))
+    path = None if search is None else Training(f"linrank.methods.search:search_{name}")
+    train, describe = Training(where.format("train")), Later(where.format("describe"))
     recipe = Later(where.format("recipe_of")) if "cluster" in places else None
     return register(
         Method(name, summary, parameters, train, describe, search, path, recipe, places)
@@ -73,9 +73,9 @@ AUTO = register(
         "auto",
         "linear, curves or interactions: what ranks unseen queries best",
         of.AutoParameters,
-        Later("linrank.methods.auto:train"),
+        Training("linrank.methods.auto:train"),
         Later("linrank.methods.auto:describe"),
         of.AutoSearch,
-        Later("linrank.methods.auto:search_auto"),
+        Training("linrank.methods.auto:search_auto"),
     )
 )
