@@ -198,8 +198,8 @@ def own_threads():
     return set(os.listdir("/proc/self/task"))
 
 
-def test_each_thread_has_two_megabytes():
-    sizes = (0, 3.9e6, 4e6, 9e6, 32e6, math.inf)
+def test_each_thread_has_a_megabyte():
+    sizes = (0, 1.9e6, 2e6, 4.5e6, 16e6, math.inf)
     assert [useful_threads(size, 16) for size in sizes] == [1, 1, 2, 4, 16, 16]
     assert useful_threads(1e9, 1) == 1
 

@@ -119,11 +119,11 @@ def _lines(path: str) -> list[str]:
 
 
 def useful_threads(n_bytes: float, n_threads: int) -> int:
-    """As many threads as have 2 MB each of what a product reads, in about a quarter of a ms.
+    """As many threads as have 1 MB each of what a product reads, in a tenth of a millisecond.
 
-    For less, waking another one costs more than it does.
+    For less, waking another one takes as long as it helps.
     """
-    return int(max(1, min(n_threads, n_bytes // 2_000_000)))
+    return int(max(1, min(n_threads, n_bytes // 1_000_000)))
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
