@@ -159,8 +159,8 @@ SwapPoint swap_point(const SwapProblem &problem, PairLoss::Kind loss, double eps
 void bind_swaps(nb::module_ &m) {
     nb::class_<SwapProblem>(m, "SwapProblem", "Gains and places of the rows of a ranking.");
     def(m, "swap_problem(offsets, depth, gain, first, second, factor, weight)", &swap_problem);
-    def(m, "swap_totals(problem)", unlocked([](const SwapProblem &problem) {
-        SwapTotals totals = swap_totals(problem);
+    def(m, "swap_totals(problem, n_threads)", unlocked([](const SwapProblem &problem, int n_threads) {
+        SwapTotals totals = swap_totals(problem, n_threads);
         return std::tuple(std::move(totals.weight), std::move(totals.n_pairs));
     }), "Sum of the weights of each query, and how many of its pairs have one.");
     bind_curved<SwapPoint>(m, "SwapPoint", "Loss of the pairs of a ranking at given scores.");
