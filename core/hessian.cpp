@@ -93,12 +93,24 @@ std::vector<double> hessian_product(const Positions &x, const PairPoint &point, 
 std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads) {
     const PaddedSquare square(n_columns(x.rows));
     const PairProblem &problem = point.problem();
+    struct Task {
+        QueryChunk chunk;
+        Index part, n_parts;
+    };
+    // Where queries are few, a chunk of one is shared by its columns: to the last bit the same sum.
     const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
-    return square.sum(parts_of(x.rows, std::ssize(chunks), n_threads,
+    std::vector<Task> tasks;
+    for (const QueryChunk &chunk : chunks) {
+        const Index n = chunk.last - chunk.first == 1 ? square.n_parts() / std::ssize(chunks) : 1;
+        for (Index part = 0; part < std::max<Index>(1, n); ++part)
+            tasks.push_back({chunk, part, std::max<Index>(1, n)});
+    }
+    return square.sum(parts_of(x.rows, std::ssize(tasks), n_threads,
                                [&](const auto &storage, Index k) {
+        const auto &[chunk, part, n_parts] = tasks[k];
         GramAccumulator gram(storage);
-        for (Index q = chunks[k].first; q < chunks[k].last; ++q)
-            if (problem.has_pairs(q)) gram.add(x.order, point, q);
+        for (Index q = chunk.first; q < chunk.last; ++q)
+            if (problem.has_pairs(q)) gram.add(x.order, point, q, part, n_parts);
         gram.product.flush();
         return std::move(gram.sum);
     }), point.curvature(), n_threads);
