@@ -121,7 +121,10 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
     const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(x.rows));
     const double curve = point.curvature();
     return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
-        std::vector<double> out(storage.n_columns), first_moment(out.size());
+        struct Cell {
+            double moment = 0, sum = 0;  // side by side: columns are many, each a miss of the cache
+        };
+        std::vector<Cell> cells(storage.n_columns);
         std::vector<Index> touched;
         for (Index q = chunks[k].first; q < chunks[k].last; ++q) {
             if (!problem.has_pairs(q)) continue;
@@ -136,18 +139,21 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
                                [&](Index c, double value) {
                     // `touched` would get an entry for every zero of dense rows
                     if (value == 0.0) return;
-                    if (first_moment[c] == 0.0) touched.push_back(c);
-                    first_moment[c] += degree * value;
-                    out[c] += curve * degree * value * value;
+                    Cell &cell = cells[c];
+                    if (cell.moment == 0.0) touched.push_back(c);
+                    cell.moment += degree * value;
+                    cell.sum += curve * degree * value * value;
                 });
             }
             for (const Index c : touched) {
-                double &moment = first_moment[c];
-                out[c] -= curve * moment * moment / total_degree;
-                moment = 0.0;
+                Cell &cell = cells[c];
+                cell.sum -= curve * cell.moment * cell.moment / total_degree;
+                cell.moment = 0.0;
             }
             touched.clear();
         }
+        std::vector<double> out(cells.size());
+        std::ranges::transform(cells, out.begin(), &Cell::sum);
         return out;
     });
 }
