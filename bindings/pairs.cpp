@@ -150,7 +150,7 @@ SwapProblem swap_problem(std::vector<Index> offsets, std::vector<std::int32_t> d
 void bind_swaps(nb::module_ &m) {
     nb::class_<SwapProblem>(m, "SwapProblem", "Gains and places of the rows of a ranking.");
     def(m, "swap_problem(offsets, depth, gain, first, second, factor, weight)", &swap_problem);
-    def(m, "swap_totals(problem)", unlocked(&swap_totals),
+    def(m, "swap_totals(problem, n_threads)", unlocked(&swap_totals),
         "Sum of the weights of each query, and how many of its pairs have one.");
     bind_curved<SwapPoint, SwapProblem>(
         m, "SwapPoint", "Loss of the pairs of a ranking at given scores.",

@@ -109,7 +109,7 @@ template <class Value>
 class DenseChunk : public Checks {
 public:
     void scan(const DenseRows<Value> &rows, Doubles weight, const std::vector<double> &pivot,
-              Index begin, Index end) {
+              Index begin, Index end, Index, Index) {
         const Index width = rows.n_columns;
         sum.assign(width, 0.0);
         square = squares = n_nonzero = sum;
@@ -149,23 +149,28 @@ class StoredChunk : public Checks {
     using Value = typename Storage::value_type;
 
 public:
+    /// The sums of the columns [low, high), the checksums beside those of the first.
     void scan(const Storage &rows, Doubles weight, const std::vector<double> &pivot,
-              Index begin, Index end) {
-        sums.resize(rows.n_columns);
-        if constexpr (requires { rows.offsets; }) offsets.add(rows.offsets + begin,
-                                                              end - begin + (end == rows.n_rows));
-        for (Index i = begin, last; i < end; i = last) {
-            last = add_checks(rows, i, end);
+              Index begin, Index end, Index low, Index high) {
+        first_column = low;
+        sums.resize(high - low);
+        if constexpr (requires { rows.offsets; })
+            if (low == 0) offsets.add(rows.offsets + begin, end - begin + (end == rows.n_rows));
+        for (Index i = begin, last = end; i < end; i = last) {
+            if (low == 0) last = add_checks(rows, i, end);
             for (Index t = i; t < last; ++t) {
                 const double w = weight.empty() ? 1.0 : weight[t];
-                for_each_entry(rows, t, [&](Index c, Value x) { sums[c].add(x, pivot[c], w); });
+                for_each_entry(rows, t, [&](Index c, Value x) {
+                    if (c >= low && c < high) sums[c - low].add(x, pivot[c], w);
+                });
             }
         }
     }
 
-    const Sums<Value, std::uint32_t> &column(Index j) const { return sums[j]; }
+    const Sums<Value, std::uint32_t> &column(Index j) const { return sums[j - first_column]; }
 
 private:
+    Index first_column = 0;
     std::vector<Sums<Value, std::uint32_t>> sums;
 
     /// The checksums of rows from `first` on that stay in cache; returns where they end.
@@ -208,16 +213,26 @@ template <class Chunk, class Storage>
 ColumnScan scan_chunks(const Storage &rows, Doubles weight, const std::vector<double> &pivot,
                        int n_threads) {
     const Index n_chunks = count_chunks(rows.n_rows, rows.n_columns);
-    std::vector<Chunk> chunks(n_chunks);
-    for_parts(rows.n_rows, n_chunks, n_threads, [&](Index c, Index begin, Index end) {
-        chunks[c].scan(rows, weight, pivot, begin, end);
+    // Threads that would have no chunk share the columns, where there is work for them: each reads
+    // all entries of its rows, and the sums are the same.
+    Index n_ranges = 1;
+    if constexpr (requires { rows.offsets; })
+        n_ranges = std::clamp<Index>(std::min(n_threads / n_chunks, n_entries(rows) >> 20), 1, 16);
+    const Index width = rows.n_columns / n_ranges + 1;
+    std::vector<Chunk> chunks(n_chunks * n_ranges);  // range by range
+    parallel_for(std::ssize(chunks), n_threads, [&](Index k) {
+        const Index c = k % n_chunks, low = std::min(k / n_chunks * width, rows.n_columns);
+        chunks[k].scan(rows, weight, pivot, rows.n_rows * c / n_chunks,
+                       rows.n_rows * (c + 1) / n_chunks, low,
+                       std::min(low + width, rows.n_columns));
     });
     ColumnScan scan{std::vector<ColumnFacts>(rows.n_columns), 0};
     const Totals totals = count_rows(rows.n_rows, weight);
     for_blocks(rows.n_columns, 4096, n_threads, [&](Index first, Index last) {
         for (Index j = first; j < last; ++j) {
             Sums<typename Storage::value_type, Index> sums;
-            for (const Chunk &chunk : chunks) sums.add(chunk.column(j));
+            const auto range = chunks.begin() + j / width * n_chunks;
+            for (const Chunk &chunk : std::span(range, n_chunks)) sums.add(chunk.column(j));
             if constexpr (requires { rows.offsets; }) {
                 // The zeros that CSR rows leave out: the weight that no entry accounts for. Told by
                 // their number, which is exact: a rounding error of the weights times pivot² could

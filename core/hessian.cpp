@@ -93,12 +93,24 @@ std::vector<double> hessian_product(const Positions &x, const PairPoint &point, 
 std::vector<double> hessian_matrix(const Positions &x, const PairPoint &point, int n_threads) {
     const PaddedSquare square(n_columns(x.rows));
     const PairProblem &problem = point.problem();
+    struct Task {
+        QueryChunk chunk;
+        Index part, n_parts;
+    };
+    // Where queries are few, a chunk of one is shared by its columns: to the last bit the same sum.
     const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
-    return square.sum(parts_of(x.rows, std::ssize(chunks), n_threads,
+    std::vector<Task> tasks;
+    for (const QueryChunk &chunk : chunks) {
+        const Index n = chunk.last - chunk.first == 1 ? square.n_parts() / std::ssize(chunks) : 1;
+        for (Index part = 0; part < std::max<Index>(1, n); ++part)
+            tasks.push_back({chunk, part, std::max<Index>(1, n)});
+    }
+    return square.sum(parts_of(x.rows, std::ssize(tasks), n_threads,
                                [&](const auto &storage, Index k) {
+        const auto &[chunk, part, n_parts] = tasks[k];
         GramAccumulator gram(storage);
-        for (Index q = chunks[k].first; q < chunks[k].last; ++q)
-            if (problem.has_pairs(q)) gram.add(x.order, point, q);
+        for (Index q = chunk.first; q < chunk.last; ++q)
+            if (problem.has_pairs(q)) gram.add(x.order, point, q, part, n_parts);
         gram.product.flush();
         return std::move(gram.sum);
     }), point.curvature(), n_threads);
@@ -109,7 +121,10 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
     const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(x.rows));
     const double curve = point.curvature();
     return sum_diagonal(x.rows, std::ssize(chunks), n_threads, [&](const auto &storage, Index k) {
-        std::vector<double> out(storage.n_columns), first_moment(out.size());
+        struct Cell {
+            double moment = 0, sum = 0;  // side by side: columns are many, each a miss of the cache
+        };
+        std::vector<Cell> cells(storage.n_columns);
         std::vector<Index> touched;
         for (Index q = chunks[k].first; q < chunks[k].last; ++q) {
             if (!problem.has_pairs(q)) continue;
@@ -124,18 +139,21 @@ std::vector<double> hessian_diagonal(const Positions &x, const PairPoint &point,
                                [&](Index c, double value) {
                     // `touched` would get an entry for every zero of dense rows
                     if (value == 0.0) return;
-                    if (first_moment[c] == 0.0) touched.push_back(c);
-                    first_moment[c] += degree * value;
-                    out[c] += curve * degree * value * value;
+                    Cell &cell = cells[c];
+                    if (cell.moment == 0.0) touched.push_back(c);
+                    cell.moment += degree * value;
+                    cell.sum += curve * degree * value * value;
                 });
             }
             for (const Index c : touched) {
-                double &moment = first_moment[c];
-                out[c] -= curve * moment * moment / total_degree;
-                moment = 0.0;
+                Cell &cell = cells[c];
+                cell.sum -= curve * cell.moment * cell.moment / total_degree;
+                cell.moment = 0.0;
             }
             touched.clear();
         }
+        std::vector<double> out(cells.size());
+        std::ranges::transform(cells, out.begin(), &Cell::sum);
         return out;
     });
 }

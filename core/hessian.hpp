@@ -46,7 +46,8 @@ public:
     std::vector<double> sum;  // XᵀAᵀAX
     CrossProduct<Real> product;
 
-    void add(Order order, const PairPoint &point, Index q) {
+    /// The terms of a query, or one of n_parts shares of them: some of the columns.
+    void add(Order order, const PairPoint &point, Index q, Index part = 0, Index n_parts = 1) {
         const PairProblem &problem = point.problem();
         const Index begin = problem.begin(q), n = problem.length(q);
         const CenteredRows<Storage> rows(storage_, order, begin, n);
@@ -54,15 +55,18 @@ public:
         adjacent_ = w.adjacent;
         u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
         g_ = problem.gain.empty() ? nullptr : problem.gain.data() + begin;
-        pack(rows, n);
         const Index n_swept = columns_at_a_time(w.n_levels);
-        if (n_swept >= padded_) return sweep(rows, w, point, q);
-        for (first_ = 0; first_ < padded_; first_ = last_) {
+        const Index n_bands = (padded_ + n_swept - 1) / n_swept;
+        const Index band = n_bands * part / n_parts, end = n_bands * (part + 1) / n_parts;
+        if (band == end) return;
+        pack(rows, n);
+        if (n_bands == 1) return sweep(rows, w, point, q);
+        for (first_ = band * n_swept; first_ < std::min(end * n_swept, padded_); first_ = last_) {
             last_ = std::min(first_ + n_swept, padded_);
             product.set_columns(first_, last_);
             sweep(rows, w, point, q);
         }
-        first_ = 0;
+        first_ = 0, last_ = padded_;
         product.set_columns(first_, last_);
     }
 

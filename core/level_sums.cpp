@@ -73,32 +73,54 @@ public:
 
     template <bool is_above>
     void add(const double *v, double sign, double *sums, int n_threads) {
-        insert<is_above>(v, n_threads);
+        parallel_for(n_, n_threads, [&](Index p) { insert<is_above>(v, p); });
         scan(!is_above, n_threads);
-        parallel_for(n_, n_threads, [&](Index p) {
-            if (!q_.adjacent) build_tree(layout_, is_above, totals(p));
-            add_sums<is_above>(q_, v, cut(p), cut(p + 1), totals(p), sign, sums);
+        parallel_for(n_, n_threads, [&](Index p) { sweep<is_above>(v, sign, sums, p); });
+    }
+
+    /// Both directions side by side: `down` has memory of its own.
+    void add_both(Pieces &down, const double *v, double *above, double sign, double *below,
+                  int n_threads) {
+        const auto share = [&](const auto &one, const auto &other) {
+            parallel_for(2 * n_, n_threads, [&](Index p) { p < n_ ? one(p) : other(p - n_); });
+        };
+        const bool is_one = above == below;
+        PageArray<double> own(is_one ? q_.n : 0, huge_pages);
+        share([&](Index p) { insert<true>(v, p); }, [&](Index p) { down.insert<false>(v, p); });
+        scan(false, n_threads);
+        down.scan(true, n_threads);
+        share([&](Index p) { sweep<true>(v, 1.0, above, p); }, [&](Index p) {
+            if (is_one) std::fill(own.data() + cut(p), own.data() + cut(p + 1), 0.0);
+            down.sweep<false>(v, sign, is_one ? own.data() : below, p);
+        });
+        for_blocks(is_one ? q_.n : 0, 1 << 16, n_threads, [&](Index first, Index last) {
+            for (Index t = first; t < last; ++t) above[t] += own[t];
         });
     }
+
+    Index size() const { return n_; }
 
 private:
     Index cut(Index p) const { return q_.n * p / n_; }
     double *totals(Index p) { return totals_.data() + p * layout_.size; }
 
-    /// What each piece inserts, by level.
+    /// What piece p inserts, by level.
     template <bool is_above>
-    void insert(const double *v, int n_threads) {
-        parallel_for(n_, n_threads, [&](Index p) {
-            double *own = totals(p);
-            const auto add = [&](const std::int32_t *ends, double sign) {
-                const Index last = first_inserted<is_above>(q_, ends, cut(p + 1));
-                for (Index t = first_inserted<is_above>(q_, ends, cut(p)); t < last; ++t)
-                    own[q_.level[t]] += sign * v[t];
-            };
-            std::fill_n(own, layout_.size, 0.0);
-            add(is_above ? q_.upto : q_.from, 1.0);
-            if (q_.upto_inner) add(is_above ? q_.upto_inner : q_.from_inner, -1.0);
-        });
+    void insert(const double *v, Index p) {
+        double *own = totals(p);
+        const auto add = [&](const std::int32_t *ends, double sign) {
+            const Index last = first_inserted<is_above>(q_, ends, cut(p + 1));
+            for (Index t = first_inserted<is_above>(q_, ends, cut(p)); t < last; ++t)
+                own[q_.level[t]] += sign * v[t];
+        };
+        std::fill_n(own, layout_.size, 0.0);
+        add(is_above ? q_.upto : q_.from, 1.0);
+        if (q_.upto_inner) add(is_above ? q_.upto_inner : q_.from_inner, -1.0);
+    }
+    template <bool is_above>
+    void sweep(const double *v, double sign, double *sums, Index p) {
+        if (!q_.adjacent) build_tree(layout_, is_above, totals(p));
+        add_sums<is_above>(q_, v, cut(p), cut(p + 1), totals(p), sign, sums);
     }
     /// Exclusive: piece p starts with everything inserted by the pieces before (or after) it.
     void scan(bool from_the_end, int n_threads) {
@@ -147,10 +169,14 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
 
 // What a piece finds in its tree when it starts are the level totals of the rows inserted before
 // it: per-piece totals, then a scan over the pieces. One direction after the other, in the same
-// memory.
+// memory, unless that leaves threads without a piece; a sum gets the same terms in the same order.
 void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
                     int n_threads) {
     Pieces pieces(q);
+    if (pieces.size() < n_threads) {
+        Pieces down(q);
+        return pieces.add_both(down, v, above, sign, below, n_threads);
+    }
     pieces.add<true>(v, 1.0, above, n_threads);
     pieces.add<false>(v, sign, below, n_threads);
 }

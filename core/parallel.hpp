@@ -1,5 +1,8 @@
 // The one way linrank uses threads.
 #pragma once
+#include <functional>
+#include <memory>
+
 #include "basics.hpp"
 
 namespace linrank {
@@ -9,11 +12,36 @@ namespace linrank {
 void run_tasks(Index n_tasks, int n_threads, const void *body,
                void (*call)(const void *body, Index task));
 
+/// Threads that stay between the calls of the thread that made this: a fit has hundreds of calls,
+/// and starting a thread costs 40 µs, waking it a few.
+///
+/// The last one that a thread has made serves it, but for calls within a task, which start threads
+/// of their own. The threads start when they are first asked for. The child of a fork has none of
+/// them, and does without.
+class ThreadPool {
+public:
+    ThreadPool();
+    ~ThreadPool();
+    ThreadPool(const ThreadPool &) = delete;
+    ThreadPool &operator=(const ThreadPool &) = delete;
+
+    /// That of this thread, or null.
+    static ThreadPool *current();
+    /// Calls work(), which must not throw, here and on up to n_helpers threads, until all are done.
+    void run(Index n_helpers, const std::function<void()> &work);
+    Index n_threads() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+    ThreadPool *outer_;
+};
+
 /// Calls body(task) for every task in [0, n_tasks), on at most n_threads threads.
 ///
-/// Threads live for the call only: there is no pool, hence nothing that a fork, another runtime or
-/// an interpreter shutdown can break. Starting one costs about 40 µs, so callers pass n_threads = 1
-/// for work below about half a millisecond. Which thread runs a task is not determined; results
+/// They are those of a ThreadPool, or live for the call only: nothing that a fork, another runtime
+/// or an interpreter shutdown can break. Starting one costs about 40 µs, so callers pass
+/// n_threads = 1 for work below about half a millisecond. Which thread runs a task is not determined; results
 /// are, because a task writes only to memory of its own and callers reduce in task order.
 template <class Body>
 void parallel_for(Index n_tasks, int n_threads, const Body &body) {

@@ -20,7 +20,7 @@ Index n_bytes(const Rows &rows) {
 
 Index n_accumulators(const Rows &rows) {
     const Index one = 8 * std::max<Index>(1, n_columns(rows));
-    return std::clamp<Index>(((Index(8) << 20) + n_bytes(rows) / 16) / one, 4, 64);
+    return std::clamp<Index>(((Index(8) << 20) + n_bytes(rows) / 4) / one, 4, 64);
 }
 
 LongestSums longest_sums(const Rows &rows) {

@@ -128,10 +128,14 @@ std::vector<Index> SwapProblem::query_parts(Index n_parts) const {
     return parts_of_cost(n_queries(), n_parts, [&](Index q) { return length(q) * (depth[q] + 1); });
 }
 
-SwapTotals swap_totals(const SwapProblem &problem) {
-    SwapTotals totals;
-    std::vector<double> scores, weight;
-    for (Index q = 0; q < problem.n_queries(); ++q) {
+SwapTotals swap_totals(const SwapProblem &problem, int n_threads) {
+    struct Scratch {
+        std::vector<double> scores, weight;
+    };
+    const auto n_queries = std::size_t(problem.n_queries());
+    SwapTotals totals{std::vector<double>(n_queries), std::vector<Index>(n_queries)};
+    for_each_query<Scratch>(problem.offsets, n_threads, [&](Index q, Scratch &scratch) {
+        auto &[scores, weight] = scratch;
         const Index begin = problem.offsets[q], n = problem.length(q);
         scores.assign(n, 0.0);
         weight.resize(n);
@@ -147,9 +151,9 @@ SwapTotals swap_totals(const SwapProblem &problem) {
                 n_pairs += weight[j] > 0.0;
             }
         }
-        totals.weight.push_back(total);
-        totals.n_pairs.push_back(n_pairs);
-    }
+        totals.weight[q] = total;
+        totals.n_pairs[q] = n_pairs;
+    });
     return totals;
 }
 

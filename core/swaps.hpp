@@ -64,7 +64,7 @@ struct SwapTotals {
     std::vector<double> weight;
     std::vector<Index> n_pairs;
 };
-SwapTotals swap_totals(const SwapProblem &problem);
+SwapTotals swap_totals(const SwapProblem &problem, int n_threads);
 
 /// Xᵀ∇²L(z)X in full, n_columns × n_columns.
 std::vector<double> hessian_matrix(const Positions &x, const SwapPoint &point, int n_threads);

@@ -4,14 +4,17 @@ import math
 import os
 import re
 import threading
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linrank import RankSVM, RankSVMCV, _core
+from linrank.data.synthetic import make_ranking
 from linrank.system import resources
-from linrank.system.resources import parse_bytes, resolve
+from linrank.system.resources import parse_bytes, resolve, useful_threads
 
 
 @pytest.fixture
@@ -184,6 +187,77 @@ def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):
     assert resources.available() == 910_000
     (tmp_path / "memory.max").write_text("max\n")
     assert resources.available() != 910_000
+
+
+# ---- threads that a training keeps ---------------------------------------------------------------
+
+LARGE = make_ranking(1600, (20, 60), 46, random_state=0)  # 10 MB
+
+
+def own_threads():
+    return set(os.listdir("/proc/self/task"))
+
+
+def test_each_thread_has_a_megabyte():
+    sizes = (0, 1.9e6, 2e6, 4.5e6, 16e6, math.inf)
+    assert [useful_threads(size, 16) for size in sizes] == [1, 1, 2, 4, 16, 16]
+    assert useful_threads(1e9, 1) == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
+def test_a_fit_starts_its_threads_once_and_ends_them():
+    before, seen = own_threads(), []
+    RankSVM(n_jobs=3, callback=lambda state: seen.append(own_threads() - before)).fit(
+        LARGE.X, LARGE.y, qid=LARGE.qid
+    )
+    assert len(seen) > 2
+    assert len(seen[-1]) == 2
+    assert all(some <= seen[-1] for some in seen)
+    assert own_threads() == before
+
+
+@pytest.mark.filterwarnings("ignore:the best C")  # at the end of the grid
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
+def test_every_fold_keeps_threads_of_its_own():
+    before, seen = own_threads(), []
+
+    def report(*args, **more):
+        seen.append(own_threads() - before)
+
+    ranker = RankSVMCV(Cs=(0.01, 0.1, 1), cv=2, n_jobs=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linrank.search.tuning.FoldRun.report", report)
+        ranker.fit(LARGE.X, LARGE.y, qid=LARGE.qid)
+    assert max(map(len, seen)) == 4  # two threads that train, each with another one
+    assert own_threads() == before
+
+
+def test_the_child_of_a_fork_within_a_training_trains_as_well():
+    codes = []
+
+    def fork(state):
+        if codes:
+            return
+        if (child := os.fork()) == 0:
+            os._exit(0 if np.array_equal(fit(n_jobs=1), fit(n_jobs=2)) else 1)
+        codes.append(os.waitpid(child, 0)[1])
+
+    def fit(**options):
+        return RankSVM(**options).fit(LARGE.X, LARGE.y, qid=LARGE.qid).coef_
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside other threads
+        found = fit(n_jobs=3, callback=fork)
+    assert codes == [0]
+    assert np.array_equal(found, fit(n_jobs=1))
+
+
+def test_what_kept_threads_work_on_returns_and_raises():
+    assert _core.keep_threads(lambda: _core.keep_threads(lambda: 7)) == 7
+    with pytest.raises(KeyboardInterrupt):
+        _core.keep_threads(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(TypeError):
+        _core.keep_threads(7)
 
 
 # ---- cached properties --------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The C++ core of linrank."""
 
-from collections.abc import Sequence
-from typing import Annotated, overload
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -400,7 +400,7 @@ class SwapProblem:
 
 def swap_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gain: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> SwapProblem: ...
 
-def swap_totals(problem: SwapProblem) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def swap_totals(problem: SwapProblem, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """Sum of the weights of each query, and how many of its pairs have one."""
 
 class SwapPoint:
@@ -747,3 +747,8 @@ def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(No
 
 def censored_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], event: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float) -> tuple[int, int, int, int]:
     """Comparable pairs: concordant, discordant, tied in risk, in time."""
+
+def keep_threads(work: Callable[[], Any]) -> Any:
+    """
+    work(), in which all calls from this thread share the threads they start.
+    """

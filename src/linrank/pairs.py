@@ -101,6 +101,10 @@ class Pairs(PickledFields):
 
     def total_weight(self) -> float:
         """``Σ ω_ij`` over all pairs."""
+        return self._total_weight
+
+    @cached_property
+    def _total_weight(self) -> float:
         by_query = self.weight_by_query
         with np.errstate(over="ignore", invalid="ignore"):
             total = by_query.sum() if self.query_weight is None else by_query @ self.query_weight

@@ -144,10 +144,35 @@ void test_problems(std::mt19937 &rng) {
     }
 }
 
+void wide_rows_are_shared_by_column(linrank_test::Rng &rng) {
+    const std::int64_t n_rows = 4096, n_columns = 1 << 18, in_row = 1024;
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> offsets{0};
+    for (std::int64_t i = 0; i < n_rows; ++i) {
+        for (std::int64_t k = 0; k < in_row; ++k)
+            columns.push_back(std::int32_t(linrank_test::draw(rng, 256 * k, 256 * k + 255)));
+        offsets.push_back(std::int64_t(columns.size()));
+    }
+    const std::vector<double> values = linrank_test::draw_normal(rng, std::int64_t(columns.size()));
+    const Rows rows = CsrRows<double>{values.data(), columns.data(), offsets.data(), n_rows, n_columns};
+    const ColumnScan one = scan_columns(rows, {}, 1);
+    for (const int n_threads : {5, 16, 64}) {
+        const ColumnScan many = scan_columns(rows, {}, n_threads);
+        CHECK(many.checksum == one.checksum);
+        for (std::size_t j = 0; j < one.columns.size(); ++j) {
+            const ColumnFacts &a = one.columns[j], &b = many.columns[j];
+            CHECK(a.mean == b.mean && a.variance == b.variance && a.norm == b.norm);
+            CHECK(a.low == b.low && a.high == b.high && a.n_nonzero == b.n_nonzero);
+        }
+    }
+}
+
 }  // namespace
 
 int main() {
     std::mt19937 rng(20261118);
     test_problems<float>(rng);
     test_problems<double>(rng);
+    linrank_test::Rng wide(20261119);
+    wide_rows_are_shared_by_column(wide);
 }

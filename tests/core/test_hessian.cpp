@@ -92,6 +92,29 @@ void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &p
         }
 }
 
+/// Shares of the columns of a query, each gathered by itself.
+template <class Storage>
+void check_shares(const Storage &storage, Order order, const PairPoint &point) {
+    std::int64_t q = 0;
+    while (q < point.problem().n_queries() && !point.problem().has_pairs(q)) ++q;
+    if (q == point.problem().n_queries()) return;
+    for (const std::int64_t most_bytes : {0, 1 << 24}) {
+        GramAccumulator<Storage> whole(storage, most_bytes);
+        whole.add(order, point, q);
+        whole.product.flush();
+        for (const std::int64_t n_parts : {2, 3, 7}) {
+            std::vector<double> sum(whole.sum.size());
+            for (std::int64_t part = 0; part < n_parts; ++part) {
+                GramAccumulator<Storage> share(storage, most_bytes);
+                share.add(order, point, q, part, n_parts);
+                share.product.flush();
+                for (std::size_t k = 0; k < share.sum.size(); ++k) sum[k] += share.sum[k];
+            }
+            CHECK(sum == whole.sum);
+        }
+    }
+}
+
 void check_storage(const Rows &rows, Order order, const PairPoint &point, const Matrix &x,
                    const std::vector<double> &h, const std::vector<double> &v) {
     const double tolerance = tolerance_of(rows);
@@ -101,7 +124,11 @@ void check_storage(const Rows &rows, Order order, const PairPoint &point, const 
     const auto again = hessian_product({rows, order}, point, v, image_again, 3);
     CHECK(out == again && image == image_again);
     const std::vector<double> matrix = hessian_matrix({rows, order}, point, 2);
-    std::visit([&](const auto &storage) { check_narrow_sweeps(storage, order, point, tolerance); }, rows);
+    CHECK(matrix == hessian_matrix({rows, order}, point, 1));
+    std::visit([&](const auto &storage) {
+        check_narrow_sweeps(storage, order, point, tolerance);
+        check_shares(storage, order, point);
+    }, rows);
     double size = 1.0;
     for (const double entry : h) size = std::max(size, std::abs(entry));
     for (std::size_t r = 0; r < n; ++r) {

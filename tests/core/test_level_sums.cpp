@@ -65,9 +65,15 @@ void every_way_gives_the_sums(Rng &rng, std::int64_t n, std::int64_t n_labels, d
     std::vector<double> in(size), a(size), b(size), both(size);  // by place
     for (std::size_t t = 0; t < size; ++t) in[t] = v[std::size_t(q.order[t])];
     add_level_sums(q, in.data(), a.data(), 1.0, b.data(), 1);
-    add_level_sums(q, in.data(), both.data(), -1.0, both.data(), 3);
+    for (const int n_threads : {3, 20}) {  // any number of threads, in one array or two
+        std::vector<double> other_a(size), other_b(size);
+        add_level_sums(q, in.data(), other_a.data(), 1.0, other_b.data(), n_threads);
+        CHECK(other_a == a && other_b == b);
+        std::fill(both.begin(), both.end(), 0.0);
+        add_level_sums(q, in.data(), both.data(), -1.0, both.data(), n_threads);
+        for (std::size_t t = 0; t < size; ++t) CHECK(both[t] == a[t] - b[t]);
+    }
     for (std::size_t t = 0; t < size; ++t) {
-        CHECK(both[t] == a[t] - b[t]);  // any number of threads, in one array or two
         above[std::size_t(q.order[t])] = a[t];
         below[std::size_t(q.order[t])] = b[t];
     }

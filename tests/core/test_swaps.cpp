@@ -57,7 +57,11 @@ void check_case(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
     const PreferenceList list = listed(*problem);
     const std::int64_t n = problem->n_rows(), n_columns = draw(rng, 1, 20);
     const std::vector<double> z = draw_normal(rng, n), v = draw_normal(rng, n);
-    const SwapTotals totals = swap_totals(*problem);
+    const SwapTotals totals = swap_totals(*problem, 1);
+    for (const int n_threads : {2, 5}) {
+        const SwapTotals same = swap_totals(*problem, n_threads);
+        CHECK(same.weight == totals.weight && same.n_pairs == totals.n_pairs);
+    }
     double weight = 0;
     std::int64_t n_pairs = 0;
     for (const double w : totals.weight) weight += w;

@@ -64,6 +64,8 @@ class Swaps(PickledFields):
         g, a, b and f.
     row_weight : float64 array by position, or None
         The factors u; None for ones.
+    n_threads : int
+        For the sums over pairs.
     """
 
     queries: Queries
@@ -73,6 +75,7 @@ class Swaps(PickledFields):
     second: Array
     factor: Array
     row_weight: Array | None = None
+    n_threads: int = 1
 
     @classmethod
     def of(
@@ -101,9 +104,10 @@ class Swaps(PickledFields):
         ranked = _rank_rows(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
-        effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
+        places = _Places(ranked, labels[order], n_threads)
+        effect: Effect = _EFFECTS[type(measure)](measure, places)
         weight = None if row_weight is None else np.ascontiguousarray(row_weight[order])
-        swaps = cls(ranked, depth, *effect, weight)
+        swaps = cls(ranked, depth, *effect, weight, n_threads)
         by_query = swaps.weight_by_query
         c = (by_query > 0).astype(np.float64)
         if query_weight is not None:
@@ -132,7 +136,7 @@ class Swaps(PickledFields):
 
     @cached_property
     def _totals(self) -> tuple[Array, Array]:
-        return _core.swap_totals(self.problem)
+        return _core.swap_totals(self.problem, self.n_threads)
 
     @property
     def n_pairs(self) -> int:
@@ -157,24 +161,31 @@ class Swaps(PickledFields):
         depth = np.add.reduceat(is_first, sample.offsets[:-1]) if len(positions) else self.depth[:0]
         effect = (self.gain, self.first, self.second, self.factor)
         gain, first, second, factor = (np.ascontiguousarray(a[positions]) for a in effect)
-        return Swaps(sample, depth.astype(np.int32), gain, first, second, factor, row_weight)
+        head, n_threads = depth.astype(np.int32), self.n_threads
+        return Swaps(sample, head, gain, first, second, factor, row_weight, n_threads)
 
 
 def _rank_rows(queries: Queries, scores: Array, n_threads: int) -> Queries:
     """The same queries, the rows of each by descending score; ties as they were given."""
     own = queries.gather(scores)
-    place = _core.ranks_within_queries(own, queries.offsets, None, n_threads) - 1
-    by_position = np.repeat(queries.offsets[:-1], np.diff(queries.offsets)) + place
+    by_position = _positions_by(own, queries.offsets, n_threads)
     order, levels = np.empty(queries.n_rows, dtype=np.int64), np.empty_like(queries.levels)
     order[by_position] = np.arange(queries.n_rows) if queries.order is None else queries.order
     levels[by_position] = queries.levels
     return replace(queries, order=order, levels=levels)
 
 
+def _positions_by(values: Array, offsets: Array, n_threads: int) -> Array:
+    """Where each goes if those of every query are sorted, largest first; ties stay in order."""
+    place = _core.ranks_within_queries(values, offsets, None, n_threads) - 1
+    return np.repeat(offsets[:-1], np.diff(offsets)) + place
+
+
 class _Places:
     """Labels in the order of a ranking, and the places, from 1, and queries that they have."""
 
-    def __init__(self, ranked: Queries, labels: Array) -> None:
+    def __init__(self, ranked: Queries, labels: Array, n_threads: int) -> None:
+        self.n_threads = n_threads
         self.offsets, self.labels, lengths = ranked.offsets, labels, np.diff(ranked.offsets)
         self.place: Array = np.arange(1, ranked.n_rows + 1) - np.repeat(
             ranked.offsets[:-1], lengths
@@ -184,6 +195,12 @@ class _Places:
     def total(self, a: Array) -> Array:
         """Sums over the rows of each query, by position."""
         return np.add.reduceat(a, self.offsets[:-1])[self.query]
+
+    def descending(self, a: Array) -> Array:
+        """The values of each query, largest first."""
+        found = np.empty_like(a)
+        found[_positions_by(a, self.offsets, self.n_threads)] = a
+        return found
 
     def running(self, a: Array) -> Array:
         """Sums over the rows of a query up to each, itself included."""
@@ -211,7 +228,7 @@ def _of_ndcg(measure: measures.NDCG, at: _Places) -> Effect:
     gain = _gains(measure, at.labels, measure.gain == "linear")
     floor = 2 if measure.discount == "letor" else 1
     discount = at.within(measure.k) / np.log2(np.maximum(at.place, floor) + (floor == 1))
-    ideal = at.total(gain[np.lexsort((-gain, at.query))] * discount)
+    ideal = at.total(at.descending(gain) * discount)
     inverse = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
     return gain, discount, discount, inverse
 

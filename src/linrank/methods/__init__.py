@@ -1,7 +1,7 @@
 """The methods of linrank."""
 
 from linrank.methods import parameters as of
-from linrank.methods.base import Later, Method, register
+from linrank.methods.base import Later, Method, Training, register
 
 
 def _register_own(
@@ -15,8 +15,8 @@ def _register_own(
 ) -> Method:
     """Register a method of linrank itself, whose functions have the usual names and places."""
     where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
-    path = None if search is None else Later(f"linrank.methods.{searching}:search_{name}")
-    train, describe = Later(where.format("train")), Later(where.format("describe"))
+    path = None if search is None else Training(f"linrank.methods.{searching}:search_{name}")
+    train, describe = Training(where.format("train")), Later(where.format("describe"))
     recipe = Later(where.format("recipe_of")) if "cluster" in places else None
     return register(
         Method(name, summary, parameters, train, describe, search, path, recipe, places)

@@ -324,13 +324,22 @@ class Later:
         return self.load()(*args, **options)
 
 
+class Training(Later):
+    """One that trains: from its call to its end the core keeps the threads that it starts."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        from linrank._core import keep_threads  # loads NumPy
+
+        return keep_threads(partial(self.load(), *args, **options))
+
+
 METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
     """Add a method under its name; one that is there already is replaced."""
     if method.grid and method.search is None:
-        path = partial(Later("linrank.methods.search:search_grid"), method)
+        path = partial(Training("linrank.methods.search:search_grid"), method)
         search = search_of(method.parameters, method.grid)
         method = replace(method, search=search, path=path)
     METHODS[method.name] = method

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
+from linrank import _core
 from linrank.choices import SELECTIONS
 from linrank.data import Array, Dataset
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
@@ -307,7 +309,8 @@ class Sweep:
 
         def run_fold(k: int) -> Judged:
             try:
-                return train(FoldRun(self, k, self._n_threads // n_workers, fixed))
+                run = FoldRun(self, k, self._n_threads // n_workers, fixed)
+                return cast(Judged, _core.keep_threads(partial(train, run)))
             except (NoPairsError, TooFewPairsError) as error:
                 raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
 
