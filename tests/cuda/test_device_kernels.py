@@ -12,13 +12,13 @@ import linrank
 from linrank.data import device_queries
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.kernels import device as there
-from linrank.kernels.device import DeviceMatrix
+from linrank.kernels import device_kernel as there
+from linrank.kernels.device_kernel import DeviceMatrix
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks, OnLandmarks
 from linrank.kernels.matrices import StoredMatrix, kernel_matrix
 from linrank.kernels.train import KernelResult, train_kernel
-from linrank.losses import device as losses
+from linrank.losses import device_pairs as losses
 from linrank.ranksvm.train import Problem
 from linrank.solvers.conjugate import by_cholesky
 

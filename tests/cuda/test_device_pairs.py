@@ -14,9 +14,9 @@ from linrank.data import device_queries
 from linrank.data.device_rows import on_device
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses import device as losses
+from linrank.losses import device_pairs as losses
 from linrank.losses.base import loss_of_pairs
-from linrank.losses.device import loss_on_device
+from linrank.losses.device_pairs import loss_on_device
 from linrank.pairs import Pairs
 
 KINDS = (("squared_hinge", None), ("hinge", None), ("hinge", 1.0), ("hinge", 0.25))

@@ -320,7 +320,7 @@ def kernel_matrix(
     matrix: KernelMatrix
     limit, n = allowed(memory_limit), rows.shape[0]
     if device is not None:
-        from linrank.kernels.device import DeviceMatrix  # few have one
+        from linrank.kernels.device_kernel import DeviceMatrix  # few have one
 
         how: dict[str, Any] = {"memory_limit": memory_limit, "beside": beside}
         matrix = DeviceMatrix.of(kernel, rows, device, n_threads=n_threads, **how)

@@ -23,7 +23,7 @@ from linrank.kernels.landmarks import (
 )
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
-from linrank.losses.device import DeviceLoss, loss_on_device
+from linrank.losses.device_pairs import DeviceLoss, loss_on_device
 from linrank.objective import Ridge, RiskPoint, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem, check_choices

@@ -19,7 +19,7 @@ from linrank.data.device_rows import DeviceRows
 from linrank.data.rows import check_values
 from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
-from linrank.kernels.device import DeviceKernel, turn_rows
+from linrank.kernels.device_kernel import DeviceKernel, turn_rows
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import plan_landmarks, train_kernel

@@ -134,7 +134,7 @@ def evaluate_queries(
     chosen = named_convention(convention)
     measures = measures_of(metrics)
     if is_on_device(scores) and n_ranked is None:
-        from linrank.metrics.device import evaluate_there  # few have a device
+        from linrank.metrics.device_measures import evaluate_there  # few have a device
 
         found = evaluate_there(queries, labels, scores, measures, chosen, docid, n_jobs)
         if found is not None:

@@ -18,7 +18,7 @@ from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.kernels.device import score_rows
+from linrank.kernels.device_kernel import score_rows
 from linrank.kernels.functions import Kernel
 from linrank.models import linear as linear_model
 from linrank.models.linear import Outcome, Scalar, vector

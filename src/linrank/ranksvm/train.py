@@ -473,7 +473,7 @@ class Problem:
         They are smoothed as in `objective`, or not at all if ``epsilon`` is None.
         """
         if self.is_on_device:
-            from linrank.losses.device import loss_on_device  # few have a device
+            from linrank.losses.device_pairs import loss_on_device  # few have a device
 
             pairs: Any = self.pairs
             return [loss_on_device(self.loss, pairs, self.rows.device, epsilon)]
