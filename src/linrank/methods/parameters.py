@@ -118,7 +118,7 @@ class PairLosses:
 class Placed:
     """Where training computes."""
 
-    device: str = declare("cpu", "where to compute: cpu, or cuda, cuda:1 (CuPy)", "device")
+    device: str = declare("cpu", "where to compute: cpu, cuda, cuda:1", "device")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -163,9 +163,7 @@ class PathTraining(PairLosses, RowsPlaced, Parameters):
         flags=("--bounds",),
         needs=("solver", ("newton",)),
     )
-    memory_limit: float | str | None = memory(
-        "train in passes over a store, taking SIZE at most, as 2GB"
-    )
+    memory_limit: float | str | None = memory("train in passes over a store within SIZE, as 2GB")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
