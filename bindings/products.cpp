@@ -149,10 +149,9 @@ void bind_products(nb::module_ &m) {
         "The factor, or None if not positive definite.");
     def(m, "cholesky_solve(factor, n, b)", unlocked(&cholesky_solve));
     def(m, "add_scaled(x, a, y, n_threads)", unlocked(&add_scaled), "x + a y.");
-    def(m, "dot(x, y)", [](Doubles x, Doubles y) {
-        require_length(y, std::ssize(x), "y");
-        return simd().dot_vectors(std::ssize(x), x.data(), y.data());
-    }, "Inner product on one thread, the same bits whatever BLAS does.");
+    def(m, "add_to(y, a, x, n_threads)", unlocked(&add_to), "y += a x.");
+    def(m, "dot(x, y)", unlocked(&dot), nb::arg("n_threads") = 1,
+        "Inner product, the same bits whatever BLAS does.");
     m.attr("LONG_QUERY") = long_query;
     m.def("instruction_set", [] { return simd().name; }, "The vector kernels in use.");
     bind_kernels(m);

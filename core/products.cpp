@@ -1,6 +1,8 @@
 #include "products.hpp"
 
+#include <array>
 #include <new>
+#include <numeric>
 
 #include "checks.hpp"
 
@@ -73,14 +75,33 @@ void multiply(const Positions &x, Doubles w, std::span<double> out, int n_thread
     }, x.rows);
 }
 
+/// Parts of a vector that threads share.
+static Index n_vector_parts(std::size_t size) { return size > 65536 ? 64 : 1; }
+
 PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads) {
     require_length(y, std::ssize(x), "y");
     PageArray<double> out(x.size(), huge_pages);
-    for_parts(std::ssize(x), x.size() > 65536 ? 64 : 1, n_threads,
+    for_parts(std::ssize(x), n_vector_parts(x.size()), n_threads,
               [&](Index, Index first, Index last) {
         for (Index i = first; i < last; ++i) out[i] = x[i] + a * y[i];
     });
     return out;
+}
+
+void add_to(std::span<double> y, double a, Doubles x, int n_threads) {
+    require_length(x, std::ssize(y), "x");
+    for_parts(std::ssize(y), n_vector_parts(y.size()), n_threads, [&](Index, Index first, Index last) {
+        for (Index i = first; i < last; ++i) y[i] += a * x[i];
+    });
+}
+
+double dot(Doubles x, Doubles y, int n_threads) {
+    require_length(y, std::ssize(x), "y");
+    std::array<double, 64> sums{};
+    for_parts(std::ssize(x), n_vector_parts(x.size()), n_threads, [&](Index part, Index first, Index last) {
+        sums[part] = simd().dot_vectors(last - first, x.data() + first, y.data() + first);
+    });
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 std::vector<double> multiply_transposed(const Positions &x, Doubles r, int n_threads) {

@@ -24,6 +24,10 @@ LongestSums longest_sums(const Rows &rows);
 
 /// x + a·y.
 PageArray<double> add_scaled(Doubles x, double a, Doubles y, int n_threads);
+/// y += a x
+void add_to(std::span<double> y, double a, Doubles x, int n_threads);
+/// x·y, of long vectors by parts.
+double dot(Doubles x, Doubles y, int n_threads);
 
 /// How many accumulators of n_columns numbers a reduction may use: enough to share the work, never
 /// much memory beside the matrix. Depends on the data only.

@@ -298,3 +298,18 @@ def test_comments_follow_selection():
     assert data.docids == [*"abcdef", None]
     assert data.select([6, 0]).docids == [None, "a"]
     assert Dataset(rows, np.arange(7.0)).docids is None
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 65_537, 200_001])
+def test_vectors_of_weights_have_the_same_bits_on_any_threads(n):
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, n))
+    assert _core.dot(x, y) == pytest.approx(x @ y, abs=1e-9)
+    for n_threads in (2, 5, 64):
+        assert _core.dot(x, y, n_threads) == _core.dot(x, y)
+        found = y.copy()
+        _core.add_to(found, -0.3, x, n_threads)
+        assert_array_equal(found, y + -0.3 * x)
+        assert_array_equal(_core.add_scaled(y, -0.3, x, n_threads), found)
+    with pytest.raises(ValueError, match="x"):
+        _core.add_to(y, 1.0, np.zeros(n + 1), 1)

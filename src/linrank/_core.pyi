@@ -228,8 +228,11 @@ def cholesky_solve(factor: Annotated[NDArray[numpy.float64], dict(shape=(None,),
 def add_scaled(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """x + a y."""
 
-def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
-    """Inner product on one thread, the same bits whatever BLAS does."""
+def add_to(y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], a: float, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None:
+    """y += a x."""
+
+def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> float:
+    """Inner product, the same bits whatever BLAS does."""
 
 LONG_QUERY: int = 131072
 

@@ -207,6 +207,11 @@ class SumPoint:
     def hessian_diagonal(self) -> Array:
         return sum(part.hessian_diagonal() for part in self.parts)
 
+    @property
+    def n_threads(self) -> int:
+        """For vectors of weights."""
+        return max((part.risk.loss.n_threads for part in self.parts[1:]), default=1)
+
     def slope(self, d: Array, image: list[Any]) -> float:
         return float(sum(p.slope(d, i) for p, i in zip(self.parts, image, strict=True)))
 

@@ -713,14 +713,22 @@ def first_place(rows: Rows, is_bad: Callable[[Array], Array]) -> tuple[int, int]
     return None
 
 
-def dot(a: Array, b: Array) -> float:
+def add_to(y: Array, factor: float, x: Array, n_threads: int = 1) -> None:
+    """``y += factor·x``, of what `dot` takes."""
+    if y.ndim == 1:
+        _core.add_to(y, factor, x, n_threads)
+    else:
+        y += factor * x
+
+
+def dot(a: Array, b: Array, n_threads: int = 1) -> float:
     """``a·b`` of two vectors of weights, or ``a'Qb`` of two functions in the space of a kernel.
 
     A function is an array (2, n): its coefficients, and its values ``Q·coefficients`` at the rows.
     Sums, multiples and this product are all that the solvers ask of either.
     """
     if a.ndim == 1:
-        return _core.dot(a, b)
+        return _core.dot(a, b, n_threads)
     product = _core.dot(a[0], b[1])
     # Where Q is singular, ‖a‖² may round to less than 0; what is no number stays none.
     return 0.0 if a is b and product < 0.0 else product

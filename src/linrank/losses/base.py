@@ -129,7 +129,7 @@ class ScoreLoss:
 
     def dot(self, a: Array, b: Array) -> float:
         """``a·b`` over the positions."""
-        return _core.dot(a, b)
+        return _core.dot(a, b, self.n_threads)
 
     def add_scaled(self, z: Array, t: float, d: Array) -> Array:
         """``z + t d``."""

@@ -169,16 +169,20 @@ class DeviceHuber(HuberKind, DeviceLoss):
 
 
 def loss_on_device(
-    kind: str, pairs: Pairs, device: Device, epsilon: float | None = None
+    kind: str, pairs: Pairs, device: Device, epsilon: float | None = None, n_threads: int = 1
 ) -> DeviceLoss:
-    """The loss of this kind, the hinge smoothed within ``epsilon`` of its kink if that is given."""
+    """The loss of this kind, the hinge smoothed within ``epsilon`` of its kink if that is given.
+
+    Threads are for vectors of weights, which stay on the host.
+    """
     if kind == "squared_hinge":
-        return DeviceSquaredHinge(pairs, device)
-    return (
-        DeviceHinge(pairs, device)
-        if epsilon is None
-        else DeviceHuber(pairs, device, epsilon=epsilon)
-    )
+        loss: DeviceLoss = DeviceSquaredHinge(pairs, device)
+    elif epsilon is None:
+        loss = DeviceHinge(pairs, device)
+    else:
+        loss = DeviceHuber(pairs, device, epsilon=epsilon)
+    loss.n_threads = n_threads
+    return loss
 
 
 @dataclass(frozen=True)

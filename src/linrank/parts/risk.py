@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Whole:
 
     mean_weight: float
     has_kink: bool
+    n_threads: ClassVar[int] = 1  # for vectors of weights
     # Of all columns, known from the first point on: how large they are, which vary in a query.
     extents: Extents | None = None
     varies: Array | None = None

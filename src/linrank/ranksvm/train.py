@@ -476,7 +476,8 @@ class Problem:
             from linrank.losses.device_pairs import loss_on_device  # few have a device
 
             pairs: Any = self.pairs
-            return [loss_on_device(self.loss, pairs, self.rows.device, epsilon)]
+            device = self.rows.device
+            return [loss_on_device(self.loss, pairs, device, epsilon, self.n_threads)]
         how: dict[str, Any] = {"epsilon": epsilon, "n_rows": self.rows.shape[0]}
         parts = (part for part in (self.pairs, self.preferences) if part is not None)
         return [loss_of_pairs(self.loss, part, self.n_threads, **how) for part in parts]

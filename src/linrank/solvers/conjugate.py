@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.rows import Array, dot
+from linrank.data.rows import Array, add_to, dot
 
 Solve = Callable[[Array], Array]
 
@@ -347,7 +347,7 @@ class Memory:
         self.pairs.clear()
         self.pairs.extend((p, hp, dot(p, hp)) for p, hp in pairs)
 
-    def improve(self, solve: Solve, free: Array | None = None) -> Solve:
+    def improve(self, solve: Solve, free: Array | None = None, n_threads: int = 1) -> Solve:
         """``solve`` improved, as it is now: M must not change during a solve.
 
         On the face of the ``free`` variables the pairs inside it count, ``Hp`` cut to it.
@@ -361,11 +361,11 @@ class Memory:
         def improved(r: Array) -> Array:
             q, alphas = r.copy(), []
             for p, hp, php in reversed(pairs):
-                alphas.append(dot(p, q) / php)
-                q -= alphas[-1] * hp
+                alphas.append(dot(p, q, n_threads) / php)
+                add_to(q, -alphas[-1], hp, n_threads)
             y = solve(q)
             for (p, hp, php), alpha in zip(pairs, reversed(alphas), strict=True):
-                y += (alpha - dot(hp, y) / php) * p
+                add_to(y, alpha - dot(hp, y, n_threads) / php, p, n_threads)
             return y
 
         return improved
@@ -397,6 +397,7 @@ def solve_newton(
     norm: float = math.inf,
     free: Array | None = None,
     residual: float = 0.0,
+    n_threads: int = 1,
 ) -> Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
@@ -418,19 +419,19 @@ def solve_newton(
     while n < limit:
         hp, xp = point.hvp(p)
         n += 1
-        php = dot(p, hp)
+        php = dot(p, hp, n_threads)
         # Rounding has eaten the curvature, or the gradient is none that steps can follow.
         if not php > 0.0 or not np.isfinite(php) or not ry > 0.0:
             break
         memory.add(p, hp, php)
         alpha = ry / php
-        d += alpha * p
+        add_to(d, alpha, p, n_threads)
         image = combine(image, alpha, xp)
         r = r - alpha * hp
         if half_square(r) <= residual:
             return Solution(d, image, n, 0.0, r)
         y = solve(r)
-        ry, old = dot(r, y), ry
+        ry, old = dot(r, y, n_threads), ry
         lanczos.add(alpha, ry / old)
         if not ry > 0.0 or (
             lanczos.confirms(ry, goal) and half_square(r if free is None else free * r) <= norm
@@ -523,10 +524,10 @@ class Directions:
         solve = self.preconditioner.at(point, self._n_last)
         if self.preconditioner.is_exact:
             self.memory.pairs.clear()
-        improved, limit = self.memory.improve(solve), self.preconditioner.limit
-        solution = solve_newton(
-            point, improved, self.memory, forcing, floor, limit, norm, residual=residual
-        )
+        how: dict[str, Any] = {"n_threads": point.n_threads}
+        improved, limit = self.memory.improve(solve, **how), self.preconditioner.limit
+        how["residual"] = residual
+        solution = solve_newton(point, improved, self.memory, forcing, floor, limit, norm, **how)
         self._n_last = solution.n
         solution = self.represented(point, solution)
         decrement = -0.5 * dot(point.gradient, solution.d) + solution.rest
