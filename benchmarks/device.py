@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 import warnings
@@ -173,7 +174,7 @@ def documents(clock: Clock, size: int) -> None:
     here = fit(host)
     on_host = time.perf_counter() - start
     clock.table.notes.append(
-        f"the same fit on the {here.n_jobs or 'all'} threads of the host: {on_host:.3g} s, "
+        f"the same fit on {os.cpu_count()} threads of the host: {on_host:.3g} s, "
         f"{ending(here)}; {ratio(on_host / there)} the time with the upload"
     )
     unit = 1.0 / data.queries.n_pairs
