@@ -227,3 +227,13 @@ def test_the_command_line_trains_there(device, tmp_path):
             assert main([*asked, "-o", path, "--device", name]) == 0
             models.append(linrank.load_model(path))
         assert_allclose(models[1].coef, models[0].coef, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("density", [1.0, 0.3])
+def test_tight_fits_agree_in_all_that_tol_promises(device, density):
+    data = data_set(density)
+    options = {**PAPERS, "C": 0.1, "tol": 1e-14}
+    expected = linrank.RankSVM(**options).fit(data)
+    found = linrank.RankSVM(**options, device="cuda").fit(data)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-10)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-8 * np.abs(expected.coef_).max())
