@@ -102,7 +102,8 @@ def as_array(values: Any, what: str) -> Array:
     """
     if is_on_device(values):
         return to_host(values)
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+    ma = sys.modules.get("numpy.ma")  # not loaded: nothing is masked
+    if ma is not None and ma.isMaskedArray(values) and ma.getmaskarray(values).any():
         raise ValueError(f"{what} is a masked array with masked values; fill or drop them first")
     return np.asarray(read_column(values))
 
