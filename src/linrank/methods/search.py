@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank import _core
 from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data import Array, Dataset, query_weights
 from linrank.domination.path import DominationPathResult
@@ -329,7 +330,8 @@ def certified_path(
     method = search.method
     method.check_path(task.parameters)
     ground = Ground.of(task, method.recipe_of)
-    path, _ = search.follow(ground, method.grid_of(ground), callback=callback)
+    follow = partial(search.follow, ground, method.grid_of(ground), callback=callback)
+    path, _ = _core.keep_threads(follow)
     warn_unless_certified(path)
     return path
 
