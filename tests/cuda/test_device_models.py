@@ -190,6 +190,19 @@ def test_what_does_not_run_there_is_refused(device, options, told):
         linrank.RankSVM(**options).fit(data)
 
 
+@pytest.mark.parametrize("density", [1.0, 0.3])
+def test_the_domination_loss_takes_products_from_there(device, density):
+    data = make_ranking(60, (2, 25), 6, density=density, random_state=4)
+    options = {"penalty": "l2", "alpha": 0.1, "tol": 1e-9}
+    expected = linrank.DominationRanker(**options).fit(data)
+    found = linrank.DominationRanker(**options, device="cuda").fit(data)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-9)
+    assert_allclose(found.coef_, expected.coef_, atol=1e-3 * np.abs(expected.coef_).max())
+    for more, told in (({"penalty": "l1"}, "penalty='l1'"), ({"solver": "coordinate"}, "coordin")):
+        with pytest.raises(ValueError, match=told):
+            linrank.DominationRanker(**{**options, **more}, device="cuda").fit(data)
+
+
 @pytest.mark.parametrize(
     "ranker",
     [

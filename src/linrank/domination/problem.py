@@ -123,7 +123,12 @@ class DominationProblem:
             for some in (layering, self.layering)
         )
         share = part / whole if part > 0.0 else 1.0
-        return replace(self, layering=layering, alpha=share * self.alpha, n_threads=1)
+        rows: Any = self.rows
+        if rows.device is not None:  # the loss, on the host, looks at those of the sample
+            order, queries = layering.queries.order, replace(layering.queries, order=None)
+            rows = rows.stored(slice(None) if order is None else order, self.n_threads)
+            layering = replace(layering, queries=queries)
+        return replace(self, rows=rows, layering=layering, alpha=share * self.alpha, n_threads=1)
 
     @cached_property
     def risk(self) -> Risk:

@@ -235,6 +235,11 @@ def train(
         return minimize_ridge(
             problem, alpha=problem.alpha, w0=w0, tol=tol, max_iter=steps, callback=callback
         )
+    if problem.rows.device is not None:
+        raise ValueError(
+            "coordinate descent reads columns on the host, and the rows are on "
+            f"{problem.rows.device}; use solver='newton' without feature_induction, or device='cpu'"
+        )
     descent, n_sweeps = Descent(problem, w0), max_iter or SWEEPS
     if feature_induction is not None:
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
@@ -277,7 +282,7 @@ def make_problem(
     if negative_sampling is not None and negative_sampling < 1.0:
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
-    rows = without_offsets(data.rows)
+    rows = without_offsets(data.rows) if data.rows.device is None else data.rows
     return DominationProblem(rows, made, penalty, float(alpha), scale, n_threads)
 
 

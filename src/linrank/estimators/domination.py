@@ -82,6 +82,9 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
     memory_limit : int, float, str or None, default=None
         As in :class:`RankSVM`, of a :class:`linrank.Store` with ``penalty="l2"``: bytes that the
         fit may take beyond what the process holds when it begins.
+    device : str, default="cpu"
+        As in :class:`RankSVM`, for Newton's method with ``penalty="l2"``: rows and products with
+        them are on the device, the loss is swept on the host.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.

@@ -115,6 +115,8 @@ def _placed(data: Dataset, parameters: Any) -> Dataset:
         return data
     if shape_of(parameters) is not None:
         what = "curves and interactions"
+    elif getattr(parameters, "penalty", "l2") != "l2":
+        what = f"penalty={parameters.penalty!r}"
     elif isinstance(parameters, Placed):
         return data
     else:

@@ -248,7 +248,7 @@ class DominationTraining(DominationPathTraining, Shaped):
 
 
 @dataclass(eq=False, repr=False)
-class DominationParameters(DominationTraining, Watched):
+class DominationParameters(RowsPlaced, DominationTraining, Watched):
     """Parameters of `linrank.DominationRanker`."""
 
     penalty: str = choose(of.PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
