@@ -132,6 +132,11 @@ def test_tiles_end_where_queries_do(device, path):
     check(*problem(2, (1023, 5, 1024), 3, "weighted"), device, "squared_hinge", None)
 
 
+def test_the_longest_queries_of_a_block(device):
+    """A block of so many threads has few registers for each."""
+    check(*problem(3, (2048, 1025), 4, "gains"), device, "hinge", 0.5)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_scores_that_are_no_numbers_stay_within_bounds(device, path, value):
     pairs, _ = problem(3, (20, 50), 3)
