@@ -75,9 +75,9 @@ extern __shared__ double shared_numbers[];
 /// Point of the queries listed, one per block. `ends` are four arrays of n_positions: where the windows of the margin
 /// end, upto and from, and of huber those of the inner margin 1 - ε. `room` is what the tables of sums may take of
 /// the shared memory, in numbers, beside 4 per row and vector.
-extern "C" __global__ void __launch_bounds__(1024)
-    sweep_queries(PROBLEM, const int *queries, i64 kind, double epsilon, i64 room, const double *z, i64 n_positions,
-                  int *order, int *ends, double *degree, double *gradient, double *moments) {
+extern "C" __global__ __launch_bounds__(1024) void sweep_queries(
+    PROBLEM, const int *queries, i64 kind, double epsilon, i64 room, const double *z, i64 n_positions, int *order,
+    int *ends, double *degree, double *gradient, double *moments) {
     __shared__ double scratch[64];
     const Problem problem = PROBLEM_GIVEN;
     const int q = queries[blockIdx.x], begin = offsets[q], n = offsets[q + 1] - begin, k = n_levels[q];
@@ -212,10 +212,9 @@ struct QueryProduct {
 };
 
 /// out = ∇²L v for the queries listed, a block per query and vector; `stride` from one vector to the next.
-extern "C" __global__ void __launch_bounds__(1024)
-    multiply_queries(PROBLEM, const int *queries, i64 kind, double epsilon, i64 room, i64 n_positions,
-                     const int *order, const int *ends, const double *degree, const double *v, double *out,
-                     i64 stride) {
+extern "C" __global__ __launch_bounds__(1024) void multiply_queries(
+    PROBLEM, const int *queries, i64 kind, double epsilon, i64 room, i64 n_positions, const int *order,
+    const int *ends, const double *degree, const double *v, double *out, i64 stride) {
     QueryProduct product(PROBLEM_GIVEN, queries[blockIdx.x], n_positions, kind, epsilon, room, order, ends, degree,
                          shared_numbers);
     v += blockIdx.y * stride + product.begin;
@@ -276,7 +275,7 @@ __device__ void multiply_rows(const Problem &problem, const int *queries, i64 n_
 
 #define DEFINE_MULTIPLY_ROWS(T, name, wide)                                                                         \
     /* five blocks a multiprocessor hide more than the registers of three hold */                                   \
-    extern "C" __global__ void __launch_bounds__(256, 5) multiply_rows_##name(                                      \
+    extern "C" __global__ __launch_bounds__(256, 5) void multiply_rows_##name(                                      \
         PROBLEM, const int *queries, i64 n_queries, i64 kind, double epsilon, i64 room, i64 n_positions,            \
         const int *order, const int *ends, const double *degree, const T *values, i64 stride, i64 n_columns,        \
         const int *rows, i64 is_wide, i64 longest, const double *v, double *image, double *parts) {                 \
