@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -251,3 +252,16 @@ def test_tight_fits_agree_in_all_that_tol_promises(device, density):
     found = linrank.RankSVM(**options, device="cuda").fit(data)
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-10)
     assert_allclose(found.coef_, expected.coef_, atol=1e-8 * np.abs(expected.coef_).max())
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:99"])
+def test_the_command_line_says_what_is_missing_in_one_line(monkeypatch, capsys, tmp_path, name):
+    if name == "cuda":
+        monkeypatch.setitem(sys.modules, "cupy", None)  # cannot be imported
+    linrank.convert(data_set(n_queries=8), tmp_path / "train.txt")
+    model = str(tmp_path / "model.json")
+    assert main(["train", str(tmp_path / "train.txt"), "-o", model, "-q", "--device", name]) == 1
+    told = "needs CuPy, which cannot be imported" if name == "cuda" else "there "
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"linrank: error: device='{name}'")
+    assert told in line

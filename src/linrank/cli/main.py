@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from linrank.errors import ClusterError
+from linrank.errors import LinrankError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _guard(arguments: list[str]) -> int:
     except KeyboardInterrupt as stop:
         print(f"\nlinrank: {str(stop) or 'interrupted'}", file=sys.stderr)
         return _status(stop)
-    except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
+    except (ValueError, OSError, OverflowError, MemoryError, ImportError, LinrankError) as error:
         if not {"-v", "--verbose"}.isdisjoint(arguments):
             import traceback
 
