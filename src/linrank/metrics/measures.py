@@ -173,7 +173,7 @@ class CountedMeasure(Measure):
         ties : {"error", "half", "skip"}
             What the convention makes of equal scores, where the measure leaves it open.
         """
-        raise NotImplementedError
+        raise NotImplementedError("a measure of counts defines share(right, wrong, tied, ties)")
 
 
 @dataclass(frozen=True)
