@@ -98,11 +98,7 @@ class DeviceQueries:
     @classmethod
     def of(cls, queries: Queries, device: Device) -> DeviceQueries:
         """Those of a device, made once: nobody may write to the arrays of `Queries`."""
-        known = queries.__dict__.setdefault("_on_devices", {})
-        if device not in known:
-            known[device] = cls(queries, device)
-        found: DeviceQueries = known[device]
-        return found
+        return device.once(queries, lambda: cls(queries, device))
 
     @cached_property
     def query(self) -> DeviceArray:

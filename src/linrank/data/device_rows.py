@@ -36,16 +36,16 @@ def on_device(rows: Any, device: Device) -> DeviceRows:
         if rows.device is not device:
             raise ValueError(f"device={device!r}, but the rows are {rows.describe()}")
         return rows
-    known: dict[Device, DeviceRows] = rows.__dict__.setdefault("_on_devices", {})
-    if device not in known:
+
+    def copied() -> DeviceRows:
         device.check_fits(rows.nbytes, f"rows {rows.describe()}")
         values = device.put(rows.values)
-        if isinstance(rows, CsrRows):
-            structure = device.put(rows.columns), device.put(rows.offsets)
-            known[device] = DeviceCsrRows(device, values, *structure, rows.n_columns)
-        else:
-            known[device] = DeviceDenseRows(device, values)
-    return known[device]
+        if not isinstance(rows, CsrRows):
+            return DeviceDenseRows(device, values)
+        structure = device.put(rows.columns), device.put(rows.offsets)
+        return DeviceCsrRows(device, values, *structure, rows.n_columns)
+
+    return device.once(rows, copied)
 
 
 def rows_of_device_array(X: Any) -> DeviceRows:

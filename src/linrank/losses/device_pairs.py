@@ -51,11 +51,7 @@ class DevicePairs:
     @classmethod
     def of(cls, pairs: Pairs, device: Device) -> DevicePairs:
         """Those of a device, made once."""
-        known = pairs.__dict__.setdefault("_on_devices", {})
-        if device not in known:
-            known[device] = cls(pairs, device)
-        found: DevicePairs = known[device]
-        return found
+        return device.once(pairs, lambda: cls(pairs, device))
 
     @property
     def given(self) -> tuple[Any, ...]:

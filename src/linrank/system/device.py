@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -189,6 +189,14 @@ class Device:
         with ThreadPoolExecutor(_UPLOADERS) as pool:
             list(pool.map(upload, range(0, _PIECE * _UPLOADERS, _PIECE)))
         return out
+
+    def once(self, owner: Any, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made once for an owner, which keeps it and does not change."""
+        known = owner.__dict__.setdefault("_on_devices", {})
+        if self not in known:
+            known[self] = make()
+        found: T = known[self]
+        return found
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> DeviceArray:
         with self._device:
